@@ -19,7 +19,7 @@ Client::Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail
       replicas_(replicas) {}
 
 Found Client::set(Key key, const RowStore::Place& place, const std::byte* given) const {
-  if (may_be_outstanding(place)) return Found::kAbsent;
+  if (routes_.may_be_outstanding(place.hash())) return Found::kAbsent;
   bool may_have_replicas = false;
   const Found found = store_.with(key, place, [&](std::byte* row) {
     // Replicas of a row that is set are taken back first. Read under the latch, under which rows are copied to others.
@@ -30,37 +30,22 @@ Found Client::set(Key key, const RowStore::Place& place, const std::byte* given)
 }
 
 Found Client::look(Key key, const RowStore::Place& place) const {
-  return may_be_outstanding(place) ? Found::kAbsent : store_.with(key, place, [](std::byte* /*row*/) {});
+  return routes_.may_be_outstanding(place.hash()) ? Found::kAbsent
+                                                  : store_.with(key, place, [](std::byte* /*row*/) {});
 }
 
-void Client::count(Key key, int change) {
-  // One thread at a time changes them.
-  auto& counter = counters_[counter_of(mixed(key))];
-  counter.store(counter.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(change),
-                std::memory_order_relaxed);
-  num_outstanding_.store(
-      num_outstanding_.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(change),
-      std::memory_order_relaxed);
+/// Gives the service that gets the request.
+Rank Client::begin_request(Key key) {
+  const std::int32_t node = routes_.begin(key, mixed(key));
+  return node == RequestRoutes::kToHome ? places_.home_service(key)
+                                        : places_.service_of[static_cast<std::size_t>(node)];
 }
 
-/// The service that gets a request on a key, and those that follow while it is outstanding.
-Rank Client::first_for(Key key) {
-  const std::uint64_t hash = mixed(key);
-  std::int32_t& route = routes_[counter_of(hash)];
-  if (!outstanding(hash)) route = owners_.owner_of(key, hash);
-  return route == kToHome ? places_.home_service(key) : places_.service_of[static_cast<std::size_t>(route)];
-}
-
-/// A node has answered a request on a key, so it owned the row.
-void Client::learn(Key key, Rank from) {
-  const std::uint64_t hash = mixed(key);
+void Client::end_request(Key key, Rank from) {
   const std::int32_t node = places_.node_of[static_cast<std::size_t>(from)];
-  // What comes from this rank's own node may be passed on by its service.
-  if (node == places_.home_of(key) || from == own_service()) {
-    owners_.forget(key, hash);
-  } else {
-    owners_.learn(key, hash, node);
-  }
+  // What comes from this rank's own node may be passed on by its service, and does not tell the owner.
+  const bool is_owner = from != own_service();
+  routes_.end(key, mixed(key), is_owner && node != places_.home_of(key) ? node : RequestRoutes::kToHome);
 }
 
 void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
@@ -72,8 +57,7 @@ void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std
   calls_[call.number] = &call;
   order_.clear();
   for (const std::uint32_t at : positions) {
-    order_.emplace_back(moves ? own_service() : first_for(keys[at]), at);
-    if (!moves) count(keys[at], 1);
+    order_.emplace_back(moves ? own_service() : begin_request(keys[at]), at);
   }
   if (order_.size() > 1)
     std::stable_sort(order_.begin(), order_.end(),
@@ -139,9 +123,7 @@ Status Client::on_mail(Rank from, const Batch& batch) {
                            Scope::kCommunicator);
     if (rows && call.out != nullptr)
       std::memcpy(call.out + record.position * row_bytes_, batch.row(i), row_bytes_);
-    if (call.kind == MailKind::kLocalize) continue;
-    count(record.key, -1);
-    learn(record.key, from);
+    if (call.kind != MailKind::kLocalize) end_request(record.key, from);
   }
   call.num_missing -= batch.size();
   if (call.num_missing > 0) return Status::success();

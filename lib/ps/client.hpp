@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +12,8 @@
 #include <hips/status.hpp>
 
 #include "lib/ps/mail.hpp"
-#include "lib/ps/owner_cache.hpp"
 #include "lib/ps/replica_store.hpp"
+#include "lib/ps/request_routes.hpp"
 #include "lib/ps/row_store.hpp"
 #include "lib/ps/row_type.hpp"
 #include "lib/ps/service.hpp"
@@ -31,16 +30,16 @@ struct TableCall {
   std::atomic<bool> done{true};
 };
 
-/// A rank's side of a table: uses rows that its node has, and asks the homes of the others.
+/// A rank's side of a table: uses rows that its node has, and asks other nodes for the rest.
 ///
 /// A request goes to the node that answered the last one on its key, else to the home. A node that does not own the key any more
 /// passes it on to the home.
 ///
-/// Calls of a rank on one key take place in the order of their start: while one is outstanding, a later one follows it over the
-/// same node, even if the row has come to this one meanwhile. That node passed the first one on before it asked for the row
+/// Calls of a rank on one key take place in the order of their start: while one is outstanding, a later one follows it by way
+/// of the same node, even if the row has come to this one meanwhile. That node passed the first one on before it asked for the row
 /// itself, if it did, so the home has had that first.
 ///
-/// Threads  use() from any; the rest one at a time.
+/// Threads  pull(), push(), set() and look() from any; the rest one at a time.
 class Client {
  public:
   /// `replicas`: of the node; null: it can have none.
@@ -52,12 +51,12 @@ class Client {
   // The row of a key is used if this node has it, and no call of this rank on it may be outstanding.
 
   [[gnu::always_inline]] Found pull(Key key, const RowStore::Place& place, std::byte* out) const {
-    if (may_be_outstanding(place)) return Found::kAbsent;
+    if (routes_.may_be_outstanding(place.hash())) return Found::kAbsent;
     const Found found = store_.copy(key, place, out, row_bytes_);
     return found != Found::kAbsent || replicas_ == nullptr ? found : replicas_->read(key, out);
   }
   [[gnu::always_inline]] Found push(Key key, const RowStore::Place& place, const std::byte* given) const {
-    if (may_be_outstanding(place)) return Found::kAbsent;
+    if (routes_.may_be_outstanding(place.hash())) return Found::kAbsent;
     const Found found = store_.with(key, place, [&](std::byte* row) { type_.apply(row, given); });
     return found != Found::kAbsent || replicas_ == nullptr ? found : replicas_->push(key, given);
   }
@@ -77,24 +76,11 @@ class Client {
   [[nodiscard]] std::uint64_t all_clocks() const { return all_clocks_.load(std::memory_order_acquire); }
   /// Errors   kMismatch: an answer to nothing.
   Status on_mail(Rank from, const Batch& batch);
-  [[nodiscard]] std::uint64_t num_outstanding() const {
-    return num_outstanding_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] std::uint64_t num_outstanding() const { return routes_.num_outstanding(); }
 
  private:
-  /// Outstanding accesses by a hash of their key: zero where no call on the key is outstanding.
-  static constexpr std::size_t kCounters = 4096;
-  static constexpr std::int32_t kToHome = OwnerCache::kUnknown;
-  [[nodiscard]] static std::size_t counter_of(std::uint64_t hash) { return hash % kCounters; }
-  [[nodiscard]] bool outstanding(std::uint64_t hash) const {
-    return counters_[counter_of(hash)].load(std::memory_order_relaxed) != 0;
-  }
-  [[nodiscard]] bool may_be_outstanding(const RowStore::Place& place) const {
-    return num_outstanding_.load(std::memory_order_relaxed) != 0 && outstanding(place.hash());
-  }
-  void count(Key key, int change);
-  [[nodiscard]] Rank first_for(Key key);
-  void learn(Key key, Rank from);
+  [[nodiscard]] Rank begin_request(Key key);
+  void end_request(Key key, Rank from);
   [[nodiscard]] Rank own_service() const { return places_.service_at(rank_); }
 
   Rank rank_;
@@ -106,11 +92,8 @@ class Client {
   const ReplicaStore* replicas_;
   std::unordered_map<std::uint32_t, TableCall*> calls_;
   std::uint32_t last_number_ = 0;
-  std::array<std::atomic<std::uint32_t>, kCounters> counters_{};
-  std::array<std::int32_t, kCounters> routes_{};  ///< while outstanding: the node that they went to; kToHome
-  OwnerCache owners_;
-  std::atomic<std::uint64_t> num_outstanding_{0};  ///< accesses
-  std::uint64_t clock_ = 0;                        ///< that the service has been told
+  RequestRoutes routes_;
+  std::uint64_t clock_ = 0;  ///< that the service has been told
   std::atomic<std::uint64_t> all_clocks_{0};
   std::vector<std::pair<Rank, std::uint32_t>> order_;  ///< work space: service, position
 };

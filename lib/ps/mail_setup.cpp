@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "lib/comm/setup/agreement.hpp"
+#include "lib/ps/nic_pairs.hpp"
 
 namespace hips::ps {
 namespace {
@@ -109,17 +110,13 @@ Result<std::vector<Blob>> MailSetup::open(Status status, const Blob& mine, std::
 /// Our NICs, as ProcessInfo numbers them, that lead to NICs of a peer; the peer finds those in the same order.
 std::vector<std::size_t> MailSetup::nics_to(Rank peer, const comm::TransportEntry& entry) const {
   const auto self = static_cast<std::size_t>(members_.rank()), other = static_cast<std::size_t>(peer);
-  std::vector<std::size_t> ours;
-  if (!wiring_ || processes_[self].node_key == processes_[other].node_key) return {0};
-  const auto subnet = [&](std::size_t rank, std::uint32_t nic) -> const std::string& {
-    return entry.nics(processes_[rank])[nic].subnet;
-  };
-  // In the order of the lower rank's NICs.
+  if (!wiring_ || wiring_->transport != entry.name || processes_[self].node_key == processes_[other].node_key)
+    return {0};
   const std::size_t low = std::min(self, other), high = std::max(self, other);
-  for (const std::uint32_t of_low : wiring_->nics[low])
-    for (const std::uint32_t of_high : wiring_->nics[high])
-      if (!subnet(low, of_low).empty() && subnet(low, of_low) == subnet(high, of_high))
-        ours.push_back(low == self ? of_low : of_high);
+  std::vector<std::size_t> ours;
+  for (const auto& [of_low, of_high] : nic_pairs(entry.nics(processes_[low]), wiring_->nics[low],
+                                                 entry.nics(processes_[high]), wiring_->nics[high]))
+    ours.push_back(low == self ? of_low : of_high);
   return ours.empty() ? std::vector<std::size_t>{0} : ours;
 }
 
@@ -148,7 +145,11 @@ Status MailSetup::open_all(std::size_t longest, TransportMail::Receive receive, 
     }
     std::vector<std::size_t> transports;
     for (const std::size_t nic : nics_to(peer, *entry)) {
-      const std::size_t transport = at->second.set.by_rail.at(nic);
+      if (nic >= at->second.set.by_rail.size())
+        return Status::error(Code::kSystem,
+                             fmt::format("{}: NIC {} of {}, which {} saw a moment ago, is gone", name_, nic,
+                                         self.host, entry->name));
+      const std::size_t transport = at->second.set.by_rail[nic];
       auto& number = at->second.numbers[transport];
       if (!number) {
         auto added = mail_->add(std::move(at->second.set.transports[transport]));

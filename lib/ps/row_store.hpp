@@ -72,17 +72,17 @@ class RowStore {
   [[gnu::always_inline]] void expect(Key key, Place& place) const {
     place.hash_ = mixed(key);
     place.bucket_ = bucket_of(place.hash_, state());
-    __builtin_prefetch(place.bucket_, 1);
+    __builtin_prefetch(place.bucket_);
   }
   [[gnu::always_inline]] void look(Key key, Place& place) const {
     place.version_ = place.bucket_->version.load(std::memory_order_acquire);
     place.row_ = find_in(*place.bucket_, place.hash_, key);
     if (place.row_ == nullptr) return;
-    __builtin_prefetch(place.row_, 1);
+    __builtin_prefetch(place.row_);
     // The processor itself foresees the rest of long rows.
     if (slot_bytes_ > 64)
       for (std::size_t at = 64; at < std::min<std::size_t>(slot_bytes_, 320); at += 64)
-        __builtin_prefetch(place.row_ + at, 1);
+        __builtin_prefetch(place.row_ + at);
   }
   [[nodiscard]] Place place_of(Key key) const {
     Place place;
@@ -92,7 +92,7 @@ class RowStore {
   }
 
   /// Fetches the bucket of a key.
-  void prefetch(Key key) const { __builtin_prefetch(bucket_of(mixed(key), state()), 1); }
+  void prefetch(Key key) const { __builtin_prefetch(bucket_of(mixed(key), state())); }
 
   /// Calls use(row) with the row of `key`, if it is here, while no other rank accesses it.
   template <typename Use>
@@ -102,6 +102,7 @@ class RowStore {
     if (place.row_ == nullptr || is_latched(version) ||
         !place.bucket_->version.compare_exchange_strong(version, version + 1, std::memory_order_acquire))
       return search(key, place.hash_, std::forward<Use>(use));
+    store_fence();
     use(place.row_);
     place.bucket_->version.store(version + 2, std::memory_order_release);
     return Found::kHere;
@@ -112,10 +113,16 @@ class RowStore {
   }
   /// Copies the first `bytes` bytes of the row to `out`.
   [[gnu::always_inline]] Found copy(Key key, const Place& place, std::byte* out, std::size_t bytes) const {
-    if (place.row_ != nullptr && bytes <= kShortRow && !is_latched(place.version_)) {
-      copy_unlatched(out, place.row_, bytes);
+    if (!is_latched(place.version_) && bytes <= kShortRow) {
+      const bool is_here = place.row_ != nullptr;
+      if (is_here) copy_unlatched(out, place.row_, bytes);
+      const bool is_whole = is_here || !has_overflow(*place.bucket_);
       load_fence();
-      if (place.bucket_->version.load(std::memory_order_relaxed) == place.version_) return Found::kHere;
+      if (is_whole && place.bucket_->version.load(std::memory_order_relaxed) == place.version_) {
+        if (is_here) return Found::kHere;
+        // It may be in another bucket since a split, which shows before the bucket is unlatched.
+        if (bucket_of(place.hash_, state()) == place.bucket_) return Found::kAbsent;
+      }
     }
     return search(key, place.hash_, [&](const std::byte* row) { std::memcpy(out, row, bytes); });
   }
@@ -183,8 +190,11 @@ class RowStore {
   static bool is_latched(std::uint64_t version) { return version % 2 != 0; }
   static bool latch(Bucket& bucket) {
     std::uint64_t version = bucket.version.load(std::memory_order_relaxed);
-    return !is_latched(version) &&
-           bucket.version.compare_exchange_strong(version, version + 1, std::memory_order_acquire);
+    if (is_latched(version) ||
+        !bucket.version.compare_exchange_strong(version, version + 1, std::memory_order_acquire))
+      return false;
+    store_fence();
+    return true;
   }
   static void unlatch(Bucket& bucket) {
     bucket.version.store(bucket.version.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -244,6 +254,9 @@ class RowStore {
     return bits;
 #endif
   }
+  [[nodiscard, gnu::no_sanitize("thread")]] static bool has_overflow(const Bucket& bucket) {
+    return bucket.next != 0;
+  }
   /// The row in one bucket. Where the bucket is not latched, what this gives may be wrong, and its version has changed then: a
   /// slot's number is that of a slot at any time.
   [[nodiscard, gnu::no_sanitize("thread")]] std::byte* find_in(const Bucket& bucket, std::uint64_t hash,
@@ -275,7 +288,19 @@ class RowStore {
     }
 #endif
   }
-  /// What was loaded before is older than what is loaded after. The sanitizers know no fences.
+  // The sanitizers know no fences of the language.
+
+  /// Others see what is stored before no later than what is stored after.
+  static void store_fence() {
+#if defined(__x86_64__)
+    asm volatile("" ::: "memory");
+#elif defined(__aarch64__)
+    asm volatile("dmb ishst" ::: "memory");
+#else
+    std::atomic_thread_fence(std::memory_order_release);
+#endif
+  }
+  /// What was loaded before is older than what is loaded after.
   static void load_fence() {
 #if defined(__x86_64__)
     asm volatile("" ::: "memory");

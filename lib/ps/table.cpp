@@ -90,7 +90,7 @@ bool RowTable::use_local(std::span<const Key> keys, Use&& use) {
   return found != Found::kLatchLost;
 }
 
-/// The same, and says of which keys the rows are not here.
+/// The same; lists the keys whose rows are not here, by their positions.
 bool RowTable::use_local(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,
                          std::vector<std::uint32_t>& absent) {
   const std::size_t row_bytes = options_.type.bytes();

@@ -86,7 +86,9 @@ Status TransportMail::connect(Rank rank, std::span<const std::byte> introduction
       return Status::error(Code::kMismatch, fmt::format("rank {} sent an incomplete address", rank));
     if (Status status = ports_[path.port].transport->connect(path.id, address); !status.ok()) return status;
   }
-  return Status::success();
+  if (reader.rest().empty()) return Status::success();
+  return Status::error(Code::kMismatch, fmt::format("rank {} sent more addresses than the {} that lead to it",
+                                                    rank, to.paths.size()));
 }
 
 std::size_t TransportMail::most_bytes() const {

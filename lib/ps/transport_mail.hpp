@@ -58,8 +58,8 @@ class TransportMail final : public Mail {
   ///
   /// Errors   those of register_memory().
   Result<std::size_t> add(std::unique_ptr<transport::Transport> made);
-  /// Opens an endpoint for a peer by each of the transports of these numbers, each once; the peer names as many, which these lead to
-  /// one by one. Gives what the peer passes to its connect().
+  /// Opens an endpoint for a peer by each of the transports of these numbers, each once and fewer than slots; the peer names as many, which
+  /// these lead to one by one. Gives what the peer passes to its connect().
   Result<std::vector<std::byte>> open(Rank peer, std::span<const std::size_t> transports);
   /// Errors   kMismatch: the bytes are not of open(). Those of Transport::connect().
   Status connect(Rank peer, std::span<const std::byte> introduction);

@@ -27,8 +27,11 @@ std::vector<std::byte> row_of(std::uint64_t value, std::size_t bytes) {
 
 std::vector<std::byte> read(const RowStore& store, Key key, std::size_t bytes) {
   std::vector<std::byte> row(bytes);
-  if (store.with(key, [&](const std::byte* found) { std::memcpy(row.data(), found, bytes); }) != Found::kHere)
-    row.clear();
+  std::vector<std::byte> copied(bytes);
+  const Found found = store.with(key, [&](const std::byte* here) { std::memcpy(row.data(), here, bytes); });
+  EXPECT_EQ(store.copy(key, store.place_of(key), copied.data(), bytes), found);
+  EXPECT_EQ(copied, row);
+  if (found != Found::kHere) row.clear();
   return row;
 }
 
@@ -150,6 +153,19 @@ TEST(RowStore, DoesNotUseAPlaceThatAnotherRowHasTaken) {
   ASSERT_TRUE(store.insert(1, reinterpret_cast<const std::byte*>(&first)).ok());
   EXPECT_EQ(store.copy(1, place, bytes, sizeof row), Found::kHere);
   EXPECT_EQ(row, 1U);
+}
+
+TEST(RowStore, FindsARowThatASplitHasMovedToAnotherBucket) {
+  RowStore store = value_or_throw(RowStore::create(8, 2000));
+  std::uint64_t row = 0;
+  auto* const bytes = reinterpret_cast<std::byte*>(&row);
+  std::vector<RowStore::Place> places(1000);
+  for (Key key = 0; key < places.size(); ++key) store.expect(key, places[key]);
+  for (Key key = 0; key < places.size(); ++key) ASSERT_TRUE(store.insert(key, bytes).ok());
+  for (Key key = 0; key < places.size(); ++key) {
+    store.look(key, places[key]);
+    EXPECT_EQ(store.copy(key, places[key], bytes, sizeof row), Found::kHere) << key;
+  }
 }
 
 TEST(RowStore, CopiesWholeRowsWhileOthersChangeAndMoveThem) {

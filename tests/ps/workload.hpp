@@ -42,6 +42,11 @@ class Workload {
                sizeof(BatchHead) + (1 + seed % 3) * record_bytes(MailKind::kPush, type_.bytes())),
         history_(num_ranks_),
         workers_(num_ranks_) {
+    while (keys_.size() < shape.num_keys) {
+      // Of every other seed, those that share an entry of the routes of requests.
+      const Key key = keys_.empty() ? seed % 1000 : keys_.back() + 1;
+      keys_.push_back(seed % 2 == 0 ? key : next_alike(key));
+    }
     if (shape.kills) killed_at_ = random_() % (2 * num_ranks_ * static_cast<std::size_t>(shape.calls));
   }
 
@@ -92,6 +97,12 @@ class Workload {
     [[nodiscard]] bool calls_left(int calls) const { return started < calls; }
   };
 
+  static Key next_alike(Key key) {
+    while (mixed(key) % RequestRoutes::kEntries != 5) ++key;
+    return key;
+  }
+  Key any_key() { return keys_[random_() % keys_.size()]; }
+
   void kill() {
     dead_node_ = static_cast<std::int32_t>(random_() % static_cast<std::uint64_t>(shape_.nodes));
     table_.kill(dead_node_, random_);
@@ -118,7 +129,7 @@ class Workload {
     const double what = std::uniform_real_distribution<>(0, 1)(random_) / shape_.intent;
     if (what < 1) {
       std::vector<Key> keys;
-      for (Key key = 0; key < shape_.num_keys; ++key)
+      for (const Key key : keys_)
         if (random_() % 2 == 0) keys.push_back(key);
       const std::uint64_t start = worker.clock + random_() % 5;
       client.tell_intent(keys, start, start + random_() % 5);
@@ -135,7 +146,7 @@ class Workload {
     if (plan_ahead(w)) return;
     auto made = std::make_unique<Outstanding>();
     const std::size_t num = 1 + random_() % 4;
-    for (std::size_t i = 0; i < num; ++i) made->keys.push_back(random_() % shape_.num_keys);
+    for (std::size_t i = 0; i < num; ++i) made->keys.push_back(any_key());
     made->rows.resize(num * type_.bytes());
     Client& client = table_.client(static_cast<Rank>(w));
     const bool localizes = std::uniform_real_distribution<>(0, 1)(random_) < shape_.localize;
@@ -202,7 +213,7 @@ class Workload {
       if (table_.service(node).num_coming() != 0) return "a row is still waited for";
       if (table_.service(node).num_wanted() != 0) return "an intent is left";
     }
-    for (Key key = 0; key < shape_.num_keys; ++key) {
+    for (const Key key : keys_) {
       std::vector<std::uint64_t> found(num_ranks_);
       int places = 0;
       for (std::int32_t node = 0; node < shape_.nodes; ++node)
@@ -231,6 +242,7 @@ class Workload {
   SimulatedTable table_;
   History history_;
   std::vector<Worker> workers_;
+  std::vector<Key> keys_;
   std::uint64_t now_ = 0;
   bool ended_ = false;
   std::uint64_t killed_at_ = UINT64_MAX;

@@ -21,6 +21,7 @@ using topology::Segments;
 
 /// The ranks of the nodes, and the NICs of each node.
 struct Nodes {
+  std::string_view transport;
   std::vector<std::vector<Rank>> ranks;
   std::vector<std::span<const NicInfo>> nics;
 
@@ -59,6 +60,7 @@ std::optional<Nodes> nodes_of(std::string_view transport, const std::vector<Proc
     if (other == nullptr || (entry != nullptr && other != entry)) return std::nullopt;
     entry = other;
   }
+  nodes.transport = entry->name;
   for (std::size_t node = 0; node < nodes.ranks.size(); ++node) {
     const auto nics = nodes.nics.emplace_back(entry->nics(process_of(node)));
     if (nics.empty()) return std::nullopt;
@@ -201,6 +203,7 @@ std::optional<NodeWiring> wiring_of(std::string_view transport, const std::vecto
   if (!match || (rack && rate_of(*rack, *nodes) > rate_of(*match, *nodes))) match = std::move(rack);
   if (!match) return std::nullopt;
   NodeWiring wiring;
+  wiring.transport = nodes->transport;
   wiring.nodes = std::move(match->topology);
   const std::size_t per_node = nodes->ranks.front().size();
   const std::string& spec = wiring.nodes.spec;

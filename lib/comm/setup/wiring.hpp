@@ -14,9 +14,10 @@ namespace hips::comm {
 
 /// What joins the nodes of a communicator, as their NICs show it.
 struct NodeWiring {
-  Topology nodes;     ///< one server for each node, in the order of their lowest ranks
-  Topology topology;  ///< of all ranks
-  /// By rank and rail, the NIC, as ProcessInfo numbers those of the transport between nodes.
+  Topology nodes;              ///< one server for each node, in the order of their lowest ranks
+  Topology topology;           ///< of all ranks
+  std::string_view transport;  ///< between nodes: "tcp"
+  /// By rank and rail, the NIC, as ProcessInfo numbers those of that transport.
   std::vector<std::vector<std::uint32_t>> nics;
   std::string text;  ///< "rail:9,2 over nic0, nic1"
 };
