@@ -70,8 +70,8 @@ HIPS_API hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* te
  * rows[i] = row of keys[i], for `num` keys in any order; rows lie one after the other. Keys may repeat. Blocks until all rows are
  * there.
  *
- * Cost: a row of this node about 0.1 us; of another one a message to the key's first node, on to the node
- * that has it, and back. Rows of one call travel together.
+ * Cost: a row of this node about 0.1 us; of another one a message to the node that has it and back, if this
+ * rank has heard from that node before, else by way of the key's first node. Rows of one call travel together.
  *
  * HIPS_ERR_INVALID_ARGUMENT: a key is out of range, or a null argument; nothing took place. Any other error has failed the table
  * for good, and its communicator on all ranks: a rank died (HIPS_ERR_PEER_LOST), a node has rows_per_node rows

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "lib/comm/setup/agreement.hpp"
 #include "lib/ps/nic_pairs.hpp"
 
 namespace hips::ps {
@@ -81,23 +80,33 @@ Result<std::vector<Blob>> MailSetup::tell(const Status& status, const Blob& part
   return told;
 }
 
-Result<std::vector<Blob>> MailSetup::announce(Status status, const Blob& mine) {
+Status MailSetup::announce(Status status, const comm::Terms& terms) {
   ProcessInfo process = comm::this_process();
   if (!loaded_.status.ok()) status = loaded_.status;
   if (status.ok()) status = comm::describe_networks(loaded_.config, process);
   ByteWriter writer;
   comm::put_process(writer, process);
+  ByteWriter mine;
+  comm::put_terms(mine, terms);
   std::vector<Blob> processes;
-  auto told = tell(status, writer.blob(), mine, processes);
-  if (!told) return told;
+  const auto told = tell(status, writer.blob(), mine.blob(), processes);
+  if (!told) return told.error();
+  std::vector<comm::Terms> all_terms;
   for (std::size_t r = 0; r < processes.size(); ++r) {
     ByteReader reader(processes[r]);
     processes_.push_back(comm::get_process(reader));
-    if (!reader.ok()) return fail(comm::malformed(static_cast<Rank>(r)));
+    ByteReader term_reader((*told)[r]);
+    all_terms.push_back(comm::get_terms(term_reader));
+    if (!reader.ok() || !term_reader.ok()) return comm::malformed(static_cast<Rank>(r));
+  }
+  if (Status differ = comm::compare_terms(all_terms); !differ.ok()) {
+    differ.scope = Scope::kOperation;
+    differ.message = fmt::format("{}: {}", name_, differ.message);
+    return differ;
   }
   places_ = group(members_, processes_);
   wiring_ = comm::wiring_of(loaded_.config.transport, processes_);
-  return told;
+  return Status::success();
 }
 
 Result<std::vector<Blob>> MailSetup::open(Status status, const Blob& mine, std::size_t longest,

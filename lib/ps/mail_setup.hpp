@@ -12,6 +12,7 @@
 #include "lib/base/wait/wait_policy.hpp"
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/process.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/member_exchange.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 #include "lib/comm/setup/wiring.hpp"
@@ -30,8 +31,8 @@ class MailSetup {
   /// `name`: of what is set up, for errors.
   MailSetup(comm::Communicator& members, std::string name);
 
-  /// First step: tells all ranks `mine`, unless `status` or this process is in error. Gives what each rank told.
-  Result<std::vector<comm::Blob>> announce(Status status, const comm::Blob& mine);
+  /// First step: finds that `terms` are equal on all ranks, and `status` and this process in order.
+  Status announce(Status status, const comm::Terms& terms);
   /// Second step: opens a connection to each peer, if `status` is ok. `longest`: bytes that some slots have to hold at once.
   Result<std::vector<comm::Blob>> open(Status status, const comm::Blob& mine, std::size_t longest,
                                        TransportMail::Receive receive);

@@ -1,13 +1,12 @@
 #include "lib/ps/table_setup.hpp"
 
-#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "lib/comm/setup/agreement.hpp"
 #include "lib/ps/mail_setup.hpp"
 #include "lib/ps/table.hpp"
 
@@ -41,70 +40,23 @@ Status check(const RowTableOptions& options) {
   return Status::success();
 }
 
-Blob encode(const RowTableOptions& mine) {
-  ByteWriter writer;
-  writer.put(mine.num_keys);
-  writer.put(mine.rows_per_node);
-  writer.put(mine.staleness);
-  writer.put(mine.replicas_per_node);
-  writer.put(mine.type.type);
-  writer.put(mine.type.count);
-  // Functions have other values in other processes.
-  writer.put(is_user(mine.type.update) ? ReduceOp{0xfe} : mine.type.update);
-  writer.put_bytes(mine.first_row);
-  return writer.take();
+/// Of bytes that may be long; the same in all processes.
+std::uint64_t digest(std::span<const std::byte> bytes) {
+  std::uint64_t digest = bytes.size();
+  for (const std::byte byte : bytes) digest = mixed(digest ^ static_cast<std::uint64_t>(byte));
+  return digest;
 }
 
-std::optional<RowTableOptions> decode(const Blob& blob) {
-  ByteReader reader(blob);
-  RowTableOptions read;
-  read.num_keys = reader.get<std::uint64_t>();
-  read.rows_per_node = reader.get<std::uint64_t>();
-  read.staleness = reader.get<std::uint64_t>();
-  read.replicas_per_node = reader.get<std::uint64_t>();
-  read.type.type = reader.get<DataType>();
-  read.type.count = reader.get<std::uint32_t>();
-  read.type.update = reader.get<ReduceOp>();
-  const auto row = reader.get_bytes();
-  read.first_row.assign(row.begin(), row.end());
-  if (!reader.ok()) return std::nullopt;
-  return read;
-}
-
-/// The first rank that differs from rank 0, and in what.
-Status compare(const std::vector<Blob>& announced) {
-  std::vector<RowTableOptions> all;
-  for (std::size_t r = 0; r < announced.size(); ++r) {
-    auto read = decode(announced[r]);
-    if (!read) return comm::malformed(static_cast<Rank>(r));
-    all.push_back(std::move(*read));
-  }
-  const RowTableOptions& first = all[0];
-  for (std::size_t r = 1; r < all.size(); ++r) {
-    const RowTableOptions& other = all[r];
-    std::string what;
-    if (other.num_keys != first.num_keys) {
-      what = fmt::format("num_keys {}, rank 0 {}", other.num_keys, first.num_keys);
-    } else if (other.type.type != first.type.type || other.type.count != first.type.count) {
-      what = fmt::format("rows of {} {}, rank 0 of {} {}", other.type.count, to_string(other.type.type),
-                         first.type.count, to_string(first.type.type));
-    } else if (other.type.update != first.type.update) {
-      what = fmt::format("update {}, rank 0 {}", to_string(other.type.update), to_string(first.type.update));
-    } else if (other.rows_per_node != first.rows_per_node) {
-      what = fmt::format("rows_per_node {}, rank 0 {}", other.rows_per_node, first.rows_per_node);
-    } else if (other.staleness != first.staleness) {
-      what = fmt::format("staleness {}, rank 0 {}", other.staleness, first.staleness);
-    } else if (other.replicas_per_node != first.replicas_per_node) {
-      what = fmt::format("replicas_per_node {}, rank 0 {}", other.replicas_per_node, first.replicas_per_node);
-    } else if (other.first_row != first.first_row) {
-      what = "another first_row than rank 0";
-    }
-    if (what.empty()) continue;
-    Status status = Status::error(Code::kMismatch, fmt::format("table: rank {} has {}", r, what));
-    status.rank = static_cast<Rank>(r);
-    return status;
-  }
-  return Status::success();
+comm::Terms terms_of(const RowTableOptions& options) {
+  return {
+      {"num_keys", fmt::format("{}", options.num_keys)},
+      {"rows", fmt::format("{} {}", options.type.count, to_string(options.type.type))},
+      // Functions have other values in other processes.
+      {"update", is_user(options.type.update) ? "a function" : std::string(to_string(options.type.update))},
+      {"rows_per_node", fmt::format("{}", options.rows_per_node)},
+      {"staleness", fmt::format("{}", options.staleness)},
+      {"replicas_per_node", fmt::format("{}", options.replicas_per_node)},
+      {"first_row", fmt::format("digest {:016x}", digest(options.first_row))}};
 }
 
 void put_name(ByteWriter& writer, const SharedMemoryName& name) {
@@ -134,9 +86,9 @@ class TableSetup {
       : rank_(members.rank()), options_(options), setup_(members, "table") {}
 
   Result<TableParts> run(TransportMail::Receive receive) {
-    const auto announced = setup_.announce(check(options_), encode(options_));
-    if (!announced) return fail(announced.error());
-    if (Status status = compare(*announced); !status.ok()) return fail(std::move(status));
+    const Status valid = check(options_);
+    if (Status status = setup_.announce(valid, valid.ok() ? terms_of(options_) : comm::Terms{}); !status.ok())
+      return fail(std::move(status));
     parts_.places = setup_.places();
     parts_.spin = setup_.spin();
     ByteWriter names;

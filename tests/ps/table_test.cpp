@@ -375,7 +375,13 @@ TEST(Table, RefusesWhatCannotBe) {
     std::string text = error_text([&] { Table<float> none(comm, {.num_keys = 0}); });
     if (text != "invalid argument: table: num_keys is 0; expected the number of keys") return text;
     text = error_text([&] { Table<float> other(comm, {.num_keys = rank == 3 ? 5UL : 6UL}); });
-    if (text != "mismatch: table: rank 3 has num_keys 5, rank 0 6") return text;
+    if (text !=
+        "mismatch: table: the ranks disagree on the num_keys: rank 3 has \"5\", the 3 others have \"6\"")
+      return text;
+    text = error_text(
+        [&] { Table<float> other(comm, {.num_keys = 6, .first_row = {rank == 2 ? 1.0F : 2.0F}}); });
+    if (!text.starts_with("mismatch: table: the ranks disagree on the first_row: rank 2 has \"digest "))
+      return text;
     text = error_text([&] { Table<float> big(comm, {.num_keys = 5, .row_length = 300'000}); });
     if (text != "invalid argument: table: a row has 1200000 bytes; at most 1048576 are possible") return text;
     text = error_text([&] { Table<float> bits(comm, {.num_keys = 5, .update = hips::ReduceOp::kBxor}); });

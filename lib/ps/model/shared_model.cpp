@@ -17,10 +17,6 @@
 namespace hips::ps {
 namespace {
 
-using comm::Blob;
-using comm::ByteReader;
-using comm::ByteWriter;
-
 /// Shorter shards are sent at once: it takes less time than to ask.
 constexpr std::uint64_t kLeastScheduledBytes = 64U << 10U;
 /// Where fewer nodes share the NIC of a shard, it receives hardly more than each of them sends: to combine updates gains nothing.
@@ -44,47 +40,12 @@ Status check(const SharedModelOptions& options) {
   return Status::success();
 }
 
-Blob encode(const SharedModelOptions& mine) {
-  ByteWriter writer;
-  writer.put(mine.count);
-  writer.put(mine.type);
-  writer.put(mine.num_shards);
-  writer.put(mine.delay_max);
-  writer.put(static_cast<std::uint8_t>(mine.schedules));
-  return writer.take();
-}
-
-/// The first rank that differs from rank 0, and in what.
-Status compare(const std::vector<Blob>& told) {
-  SharedModelOptions first;
-  for (std::size_t r = 0; r < told.size(); ++r) {
-    ByteReader reader(told[r]);
-    SharedModelOptions other;
-    other.count = reader.get<std::uint64_t>();
-    other.type = reader.get<DataType>();
-    other.num_shards = reader.get<std::uint32_t>();
-    other.delay_max = reader.get<std::uint64_t>();
-    other.schedules = reader.get<std::uint8_t>() != 0;
-    if (!reader.ok()) return comm::malformed(static_cast<Rank>(r));
-    if (r == 0) first = other;
-    std::string what;
-    if (other.count != first.count) {
-      what = fmt::format("count {}, rank 0 {}", other.count, first.count);
-    } else if (other.type != first.type) {
-      what = fmt::format("elements of {}, rank 0 of {}", to_string(other.type), to_string(first.type));
-    } else if (other.num_shards != first.num_shards) {
-      what = fmt::format("num_shards {}, rank 0 {}", other.num_shards, first.num_shards);
-    } else if (other.delay_max != first.delay_max) {
-      what = fmt::format("delay_max {}, rank 0 {}", other.delay_max, first.delay_max);
-    } else if (other.schedules != first.schedules) {
-      what = "another policy than rank 0";
-    }
-    if (what.empty()) continue;
-    Status status = Status::error(Code::kMismatch, fmt::format("model: rank {} has {}", r, what));
-    status.rank = static_cast<Rank>(r);
-    return status;
-  }
-  return Status::success();
+comm::Terms terms_of(const SharedModelOptions& options) {
+  return {{"count", fmt::format("{}", options.count)},
+          {"type of the elements", std::string(to_string(options.type))},
+          {"num_shards", fmt::format("{}", options.num_shards)},
+          {"delay_max", fmt::format("{}", options.delay_max)},
+          {"policy", options.schedules ? "scheduled" : "all sent at once"}};
 }
 
 }  // namespace
@@ -101,9 +62,9 @@ Result<std::unique_ptr<SharedModel>> SharedModel::create(comm::Communicator& mem
 
 Status SharedModel::set_up() {
   MailSetup setup(members_, "model");
-  const auto told = setup.announce(check(options_), encode(options_));
-  if (!told) return told.error();
-  if (Status status = compare(*told); !status.ok()) return status;
+  const Status valid = check(options_);
+  if (Status status = setup.announce(valid, valid.ok() ? terms_of(options_) : comm::Terms{}); !status.ok())
+    return status;
   const auto num_nodes = static_cast<std::uint64_t>(setup.places().num_nodes());
   std::uint64_t num_shards = options_.num_shards != 0 ? options_.num_shards : num_nodes;
   num_shards = std::min({num_shards, num_nodes, options_.count, std::uint64_t{UINT16_MAX}});

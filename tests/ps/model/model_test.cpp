@@ -124,7 +124,7 @@ TEST(Model, RanksThatDisagreeGetOneError) {
                   return error_text(
                       [&] { Model<float> model(comm, {.count = 10U + static_cast<unsigned>(rank)}); });
                 }),
-            "mismatch: model: rank 1 has count 11, rank 0 10");
+            "mismatch: model: the ranks disagree on the count: rank 1 has \"11\", rank 0 has \"10\"");
   EXPECT_EQ(run(2,
                 [](int, const Ready&) -> std::string {
                   Communicator comm = Communicator::from_environment();
