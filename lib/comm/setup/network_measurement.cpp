@@ -35,6 +35,10 @@ constexpr double kMostHops = 64;
 constexpr std::uint64_t kFirstBytes = 64U << 10U, kMostBytes = 4U << 20U;
 /// A call this long ends the search for the rate, and is not tried again.
 constexpr double kLongSeconds = 10e-3;
+/// Calls after one this short cost little, and are taken several times.
+constexpr double kShortSeconds = 1e-3;
+/// Calls so many times as long as small ones take as long as the links do.
+constexpr double kManySmall = 3;
 /// Two sizes that give rates closer than this show the rate, and not what buffers on the path hold.
 constexpr double kSameRate = 1.25;
 constexpr std::int64_t kMostWaitNs = 5'000'000'000;
@@ -282,21 +286,26 @@ class TimedTeam {
     return seconds / static_cast<double>(members_.size());
   }
 
-  /// The rate of a NIC, in bytes/s, by vectors of growing size and the plan that uses all NICs.
+  /// The rate of a NIC, in bytes/s, by vectors of growing size and the plan that uses all NICs. The calls before the one that
+  /// counts fill what buffers on the path and limits of the rate take at once.
   Result<double> rate_above(double small_seconds) {
-    double rate = 0;
+    double rate = 0, seconds_before = small_seconds;
     for (std::uint64_t bytes = kFirstBytes; bytes <= kMostBytes; bytes *= 4) {
-      auto seconds = seconds_of(0, bytes / sizeof(float), bytes == kFirstBytes ? 1 : 0, 1);
+      auto seconds = seconds_of(0, bytes / sizeof(float), 2 * seconds_before < kLongSeconds ? 1 : 0,
+                                seconds_before < kShortSeconds ? kFewCalls : 1);
       if (!seconds) return seconds;
+      seconds_before = *seconds;
       const cost::Volume volume{.count = static_cast<std::int64_t>(bytes / sizeof(float)),
                                 .element_bytes = sizeof(float)};
       const auto& first = candidates_.front();
       const double at_its_rate =
           cost::estimate(topology_, first.builder->shape(), first.programs, volume).bandwidth_seconds;
-      const double on_links = std::max(*seconds - small_seconds, *seconds / 10);
+      // Messages of long calls are handled while others are on the links.
+      const bool is_long = *seconds > kManySmall * small_seconds;
+      const double on_links = is_long ? *seconds : std::max(*seconds - small_seconds, *seconds / 10);
       const double before = std::exchange(rate, fastest_rate() * at_its_rate / on_links);
       const bool same = before > 0 && before < kSameRate * rate && rate < kSameRate * before;
-      if (*seconds > kLongSeconds || (same && *seconds > 3 * small_seconds)) break;
+      if (*seconds - small_seconds > kLongSeconds || (same && is_long)) break;
     }
     return rate;
   }

@@ -46,7 +46,7 @@ struct Measurement {
 ///
 /// Cost     three exchanges of the bootstrap; two calls of few bytes by each candidate, and more by those that may be the fastest, there and
 ///          with cost::kMiddleBytes; calls of growing vectors until one takes 10 ms or shows the rate. Some milliseconds on a fast
-///          network, up to 150 at 200 Mbit/s, and some fifty round trips where those take long.
+///          network, up to 200 at 200 Mbit/s, and some fifty round trips where those take long.
 /// Errors   those of the bootstrap.
 Result<Measurement> measure_network(Bootstrap& bootstrap, const MeasurementOrder& order);
 

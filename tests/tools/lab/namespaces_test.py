@@ -149,6 +149,12 @@ class WithoutTopology(unittest.TestCase):
         self.assertEqual(last["bytes"], 1 << 30)
         self.assertGreater(last["measured"]["seconds"], 2 * last["default"]["seconds"])
 
+    def test_the_measured_rate_is_not_that_of_bytes_that_pass_at_once_after_a_pause(self):
+        # What limits the rate lets 256 KiB pass, which is half of what a call has for each NIC.
+        done = run("-t", "switch:9", "--rate", "200mbit", "--without-topology", "--", HIPS, "info", "select", "--json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertLess(json.loads(done.stdout)["measured"]["nic_bytes_per_s"], 1.5 * 25e6)
+
     def test_the_selection_of_a_job_on_one_node_is_the_models(self):
         done = run("-t", "switch:1", "--ranks-per-server", "2", "--without-topology", "--", HIPS, "info", "select", "-t", "switch:2")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
