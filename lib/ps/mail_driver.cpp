@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 #include <system_error>
@@ -84,7 +85,10 @@ bool MailDriver::step_locked() {
       else
         moved = fail(wrote.error());
     }
-    if (moved) return *moved;
+    if (moved) {
+      if (a_sleep_ends()) wake();
+      return *moved;
+    }
     // A latch is given up because the communicator has failed, which names who died.
     const Status known = members_.failure();
     fail_locked(known.ok() ? moved.error() : known);
@@ -112,6 +116,7 @@ void MailDriver::send_locked() {
   if (sent.ok() && after_mail_)
     if (const auto wrote = after_mail(); !wrote) sent = wrote.error();
   if (!sent.ok()) fail_locked(sent);
+  if (a_sleep_ends()) wake();
 }
 
 bool MailDriver::step() {
@@ -134,6 +139,7 @@ void MailDriver::fail_locked(const Status& status) {
   failure_ = status;
   tells_.store(true, std::memory_order_relaxed);
   failed_.store(true, std::memory_order_release);
+  if (a_sleep_ends()) wake();
 }
 
 void MailDriver::fail_with(const Status& status) {
@@ -179,33 +185,48 @@ void MailDriver::time_out(const char* what, std::int64_t limit_ns) {
                                                       static_cast<double>(limit_ns) / 1e9)));
 }
 
-/// Sleeps until there is mail. Several threads may, on what the first of them has armed.
-void MailDriver::sleep(std::int64_t most_ns) {
+/// What one thread waits for may come while another one makes progress, which leaves nothing for a sleeper to see.
+bool MailDriver::a_sleep_ends() const {
+  return std::any_of(sleepers_.begin(), sleepers_.end(), [](const Ends* ends) { return (*ends)(); });
+}
+
+/// Sleeps until there is mail, or ends() is true. Several threads may, on what the first of them has armed.
+void MailDriver::sleep(std::int64_t most_ns, const Ends& ends) {
   std::vector<pollfd> fds;
   {
     const std::lock_guard lock(mutex_);
-    if (num_sleepers_ == 0) {
+    const bool is_first = sleepers_.empty();
+    bool quiet = true;
+    if (is_first) {
       armed_fds_.assign(1, {wake_fd_.get(), POLLIN, 0});
-      const bool quiet = mail_->arm(armed_fds_);
-      if (!quiet || step_locked() || !failure_.ok()) {
-        mail_->disarm();
-        return;
-      }
-    } else if (step_locked() || !failure_.ok()) {
+      quiet = mail_->arm(armed_fds_);
+    }
+    if (!quiet || step_locked() || ends()) {
+      if (is_first) mail_->disarm();
       return;
     }
-    fds = armed_fds_;
-    ++num_sleepers_;
+    try {
+      fds = armed_fds_;
+      sleepers_.push_back(&ends);
+    } catch (const std::bad_alloc&) {
+      if (is_first) mail_->disarm();
+      throw;
+    }
   }
   const timespec limit{most_ns / 1'000'000'000, static_cast<long>(most_ns % 1'000'000'000)};
   (void)ppoll(fds.data(), fds.size(), &limit, nullptr);
   const std::lock_guard lock(mutex_);
-  if (--num_sleepers_ == 0) mail_->disarm();
+  std::erase(sleepers_, &ends);
+  if (!a_sleep_ends()) {
+    std::uint64_t num = 0;
+    (void)!::read(wake_fd_.get(), &num, sizeof num);
+  }
+  if (sleepers_.empty()) mail_->disarm();
 }
 
-void MailDriver::sleep_or_fail(std::int64_t most_ns) {
+void MailDriver::sleep_or_fail(std::int64_t most_ns, const Ends& ends) {
   try {
-    sleep(most_ns);
+    sleep(most_ns, ends);
   } catch (const std::bad_alloc&) {
     fail_with(no_memory());
   }
@@ -216,13 +237,13 @@ void MailDriver::serve() {
   // More mail often follows at once. The program may want the core, so the policy learns.
   WaitPolicy brief({.spin_polls = 100, .yield_polls = 20});
   Waiter waiter(brief, WaitKind::kPlan, SystemClock::instance());
-  while (!stops_.load(std::memory_order_acquire)) {
+  const auto stops = [this] { return stops_.load(std::memory_order_acquire); };
+  const Ends ends = [&] { return stops() || failed(); };
+  while (!stops()) {
     if (num_waiting_.load(std::memory_order_seq_cst) > 0) {
       std::unique_lock lock(mutex_);
       parked_.store(true, std::memory_order_seq_cst);
-      nobody_waits_.wait(lock, [&] {
-        return num_waiting_.load(std::memory_order_seq_cst) == 0 || stops_.load(std::memory_order_acquire);
-      });
+      nobody_waits_.wait(lock, [&] { return num_waiting_.load(std::memory_order_seq_cst) == 0 || stops(); });
       parked_.store(false, std::memory_order_seq_cst);
       continue;
     }
@@ -230,7 +251,7 @@ void MailDriver::serve() {
     if (step()) {
       waiter.moved();
     } else if (!waiter.stay_awake()) {
-      sleep_or_fail(1'000'000'000);
+      sleep_or_fail(1'000'000'000, ends);
       (void)look_for_failure();
     }
   }

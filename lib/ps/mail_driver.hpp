@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -38,8 +39,9 @@ class MailDriver {
   /// Called with the lock after mail has arrived or was written; may write mail. True: it did, and may write more.
   using AfterMail = std::function<Result<bool>()>;
 
-  /// `name`: of what is driven, for errors.
-  MailDriver(comm::Communicator& members, std::string name) : members_(members), name_(std::move(name)) {}
+  /// `name`: of what is driven, for errors. `nap_ns`: of a sleeping waiter, between two looks for a failure.
+  MailDriver(comm::Communicator& members, std::string name, std::int64_t nap_ns = 50'000'000)
+      : members_(members), name_(std::move(name)), nap_ns_(nap_ns) {}
   ~MailDriver();
   MailDriver(const MailDriver&) = delete;
   MailDriver& operator=(const MailDriver&) = delete;
@@ -92,6 +94,7 @@ class MailDriver {
   template <typename IsDone>
   void wait_until(IsDone&& is_done, const char* what) {
     if (is_done()) return;
+    const Ends ends = [&] { return is_done() || failed(); };
     const Waiting waiting(*this);
     Clock& clock = SystemClock::instance();
     const std::int64_t limit_ns = members_.timeout_ns();
@@ -100,7 +103,7 @@ class MailDriver {
     auto& collectives = comm::OutstandingCalls::process();
     const auto& progress = members_.origin().options.progress;
     constexpr int kRoundsPerLook = 1024;
-    for (int round = 1; !is_done() && !failed(); ++round) {
+    for (int round = 1; !ends(); ++round) {
       bool looks = round % kRoundsPerLook == 0;
       // A peer may wait for a collective that this rank has started.
       const bool others = collectives.any_outstanding();
@@ -108,7 +111,7 @@ class MailDriver {
       if (step()) {
         waiter.moved();
       } else if (!waiter.stay_awake()) {
-        sleep_or_fail(others ? kShortNapNs : kNapNs);
+        sleep_or_fail(others ? std::min(kShortNapNs, nap_ns_) : nap_ns_, ends);
         looks = true;
       }
       if (!looks) continue;
@@ -122,6 +125,8 @@ class MailDriver {
   Status leave();
 
  private:
+  /// Whether what a thread waits for has come, or never will.
+  using Ends = std::function<bool()>;
   /// While it exists a thread of the program makes progress, and the serving thread need not.
   class Waiting {
    public:
@@ -137,8 +142,6 @@ class MailDriver {
   };
 
   static constexpr std::int64_t kShortNapNs = 50'000;  ///< where collectives are outstanding, too
-  /// Of a sleeping waiter, between two looks for a failure.
-  static constexpr std::int64_t kNapNs = 50'000'000;
 
   [[nodiscard]] Status no_memory() const;
   bool step_locked();
@@ -149,13 +152,15 @@ class MailDriver {
   void fail_with(const Status& status);
   void tell_others();
   void time_out(const char* what, std::int64_t limit_ns);
-  void sleep(std::int64_t most_ns);
-  void sleep_or_fail(std::int64_t most_ns);
+  void sleep(std::int64_t most_ns, const Ends& ends);
+  void sleep_or_fail(std::int64_t most_ns, const Ends& ends);
+  [[nodiscard]] bool a_sleep_ends() const;
   void serve();
   void wake() const;
 
   comm::Communicator& members_;
   std::string name_;
+  std::int64_t nap_ns_;
   AfterMail after_mail_;
   std::unique_ptr<WaitPolicy> waits_;
   std::mutex mutex_;  ///< of what follows, and of what receives mail
@@ -165,8 +170,8 @@ class MailDriver {
   bool leaves_ = false;
   std::atomic<bool> failed_{false}, tells_{false};  ///< tells_: the others have to hear of it
   std::vector<pollfd> armed_fds_;
-  int num_sleepers_ = 0;
-  std::atomic<int> num_waiting_{0};  ///< threads of the program that make progress
+  std::vector<const Ends*> sleepers_;  ///< what threads that sleep wait for
+  std::atomic<int> num_waiting_{0};    ///< threads of the program that make progress
   std::condition_variable nobody_waits_;
   std::atomic<bool> parked_{false};  ///< the serving thread waits for that
   std::atomic<bool> stops_{false};

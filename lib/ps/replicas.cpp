@@ -7,14 +7,6 @@
 #include <fmt/format.h>
 
 namespace hips::ps {
-namespace {
-
-Status replica_latch_lost() {
-  return Status::error(Code::kPeerLost, "a rank ended while it used a row of the table");
-}
-
-}  // namespace
-
 bool Replicas::ends(Key key) const {
   const auto next = ending_.lower_bound({key, -1});
   return next != ending_.end() && next->first.first == key;
@@ -67,7 +59,7 @@ Status Replicas::add(Rank owner, Key key, const std::byte* value, bool is_old) {
 
 Status Replicas::give_up(Key key, bool recalled) {
   const auto known = replicas_.find(key);
-  if (store_.remove(key, delta_) == Found::kLatchLost) return replica_latch_lost();
+  if (store_.remove(key, delta_) == Found::kLatchLost) return latch_lost();
   const Rank owner = known->second.owner;
   if (!delta_.empty()) {
     sent(known->second, delta_);
@@ -129,7 +121,7 @@ Status Replicas::on_value(const Batch& batch) {
     if (answers)
       if (Status status = answered(known->second); !status.ok()) return status;
     if (store_.refresh(record.key, batch.row(i), known->second.missing) == Found::kLatchLost)
-      return replica_latch_lost();
+      return latch_lost();
   }
   return Status::success();
 }
@@ -174,7 +166,7 @@ Status Replicas::relay(const Batch& batch) {
       // A rank that reads its replica later must not see an older row.
       if (store_.refresh(record.key, batch.row(i), known->second.missing) != Found::kHere ||
           store_.read(record.key, work_.data()) != Found::kHere)
-        return replica_latch_lost();
+        return latch_lost();
     }
     std::memcpy(out, work_.data(), row_bytes_);
   }
@@ -185,7 +177,7 @@ Status Replicas::flush(bool all) {
   Status status;
   for (auto& [key, replica] : replicas_) {
     if (store_.take_delta(key, delta_) == Found::kLatchLost) {
-      status = replica_latch_lost();
+      status = latch_lost();
       break;
     }
     if (delta_.empty() && !all) continue;

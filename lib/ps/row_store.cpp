@@ -16,11 +16,11 @@ namespace {
 constexpr std::size_t kHeaderBytes = 4096;
 constexpr std::uint64_t kNoSlot = UINT64_MAX;
 
+}  // namespace
+
 Status latch_lost() {
   return Status::error(Code::kPeerLost, "a rank ended while it used a row of the table");
 }
-
-}  // namespace
 
 Result<RowStore> RowStore::create(std::size_t row_bytes, std::uint64_t max_rows, std::size_t alignment) {
   if (max_rows > kMostRows)

@@ -22,6 +22,8 @@ enum class Found : std::uint8_t {
   kAbsent,
   kLatchLost,  ///< `given_up` was true before the latch was free: its holder may be dead
 };
+/// What is said of kLatchLost.
+Status latch_lost();
 
 /// The rows that a node has, in memory that all its ranks map: a hash table that grows by one bucket at a time (linear
 /// hashing), and slots for the rows.
@@ -125,6 +127,10 @@ class RowStore {
       }
     }
     return search(key, place.hash_, [&](const std::byte* row) { std::memcpy(out, row, bytes); });
+  }
+  [[nodiscard]] Found contains(Key key, const Place& place) const {
+    std::byte none{};
+    return copy(key, place, &none, 0);
   }
 
   /// A number for all ranks of the node.

@@ -131,9 +131,7 @@ void Service::on_access(const Batch& batch) {
     BatchWriter answers(mail_, head.requester,
                         {.kind = pulls ? MailKind::kRows : MailKind::kDone, .request = head.request},
                         row_bytes_, batch.size());
-    places_.resize(batch.size());
-    for (std::size_t i = 0; i < batch.size(); ++i) store_.expect(batch.record(i).key, places_[i]);
-    for (std::size_t i = 0; i < batch.size(); ++i) store_.look(batch.record(i).key, places_[i]);
+    find_places(batch.size(), [&](std::size_t i) { return batch.record(i).key; });
     for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
       const Record record = batch.record(i);
       const auto use = [&](std::byte* row) {
@@ -167,8 +165,7 @@ void Service::on_access(const Batch& batch) {
           continue;
         }
       }
-      if (found == Found::kLatchLost)
-        broke(Status::error(Code::kPeerLost, "a rank ended while it used a row of the table"));
+      if (found == Found::kLatchLost) broke(latch_lost());
     }
   }
   if (!relayed.empty()) access_replicated(batch, relayed);
@@ -208,23 +205,30 @@ void Service::on_localize(const Batch& batch) {
   keys_.clear();
   {
     Answers answers(mail_, row_bytes_, batch.size());
+    find_places(batch.size(), [&](std::size_t i) { return batch.record(i).key; });
     for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i) {
       const Record record = batch.record(i);
-      const auto coming = coming_.find(record.key);
-      const bool waits = coming != coming_.end() && !coming->second.back().next_owner;
-      // A row that is here, and will stay, is local already.
-      if (!waits &&
-          (store_.with(record.key, [](std::byte*) {}) == Found::kHere || make_first_row(record.key))) {
+      // A row that is here is local already, and nobody waits for it.
+      const Found found = store_.contains(record.key, places_[i]);
+      if (found == Found::kLatchLost) broke(latch_lost());
+      if (found == Found::kHere) {
         answers.add(head, record.key, record.position);
         continue;
       }
-      auto& tenures = coming != coming_.end() ? coming->second : coming_[record.key];
-      if (!waits) {
+      const auto [coming, is_first] = coming_.try_emplace(record.key);
+      if (is_first && make_first_row(record.key)) {
+        coming_.erase(coming);
+        answers.add(head, record.key, record.position);
+        continue;
+      }
+      Tenures& tenures = coming->second;
+      // A second localize joins the first, unless the row leaves after that.
+      if (tenures.empty() || tenures.back().next_owner) {
         tenures.emplace_back();
         keys_.push_back(record.key);
       }
-      // A second localize joins the first.
-      tenures.back().localizes.push_back({.head = head, .position = record.position, .row = {}});
+      tenures.back().localizes.push_back(
+          {.requester = head.requester, .request = head.request, .position = record.position});
     }
   }
   // "Coming" is marked before the home hears of it, this node's own home included.
@@ -253,7 +257,6 @@ void Service::tell_homes(MailKind kind, std::span<const Key> keys) {
 void Service::on_told(const Batch& batch) {
   const std::vector<Key> keys = keys_of(batch);
   for (const Key key : keys) {
-    store_.prefetch(key);
     if (!is_home(key))
       return broke(Status::error(Code::kInternal, fmt::format("key {} has another home", key)));
   }
@@ -277,27 +280,25 @@ void Service::move(std::span<const Key> keys, std::int32_t to) {
   forwards_.clear();
   {
     BatchWriter transfers(mail_, service(to), {.kind = MailKind::kTransfer}, row_bytes_, keys.size());
+    find_places(keys.size(), [&](std::size_t i) { return keys[i]; });
     for (std::size_t i = 0; i < keys.size() && failure_.ok(); ++i) {
       const Key key = keys[i];
       const auto known = owner_.find(key);
-      const std::int32_t owner = owner_of(key);
+      const std::int32_t owner = known == owner_.end() ? options_.node : known->second;
       if (owner == to)
         return broke(
             Status::error(Code::kInternal, fmt::format("node {} asked for key {}, which it owns", to, key)));
-      const bool unmade = owner == options_.node && !coming_.contains(key) &&
-                          store_.with(key, [](std::byte*) {}) == Found::kAbsent;
-      if (unmade && !make_first_row(key)) return;
+      if (owner == options_.node) {
+        hand_over(key, to, transfers);
+      } else {
+        forwards_.push_back({owner, i});
+      }
       if (to == options_.node) {
         owner_.erase(known);
       } else if (known != owner_.end()) {
         known->second = to;
       } else {
         owner_.emplace(key, to);
-      }
-      if (owner == options_.node) {
-        hand_over(key, to, transfers);
-      } else {
-        forwards_.push_back({owner, i});
       }
     }
   }
@@ -313,6 +314,7 @@ void Service::on_hand_over(const Batch& batch) {
   const std::int32_t to = options_.places.node_of[static_cast<std::size_t>(batch.head().requester)];
   {
     BatchWriter transfers(mail_, service(to), {.kind = MailKind::kTransfer}, row_bytes_, batch.size());
+    find_places(batch.size(), [&](std::size_t i) { return batch.record(i).key; });
     for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i)
       hand_over(batch.record(i).key, to, transfers);
   }
@@ -322,14 +324,17 @@ void Service::on_hand_over(const Batch& batch) {
 /// At the owner: the row leaves now, or when it has arrived and its requests are served.
 void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
   if (replicated_.contains(key)) recall(key);
-  if (const auto coming = coming_.find(key); coming != coming_.end()) {
-    // The newest time of ownership that the home knows of ends.
-    if (Tenure& last = coming->second.back(); !last.next_owner) {
+  Found found = store_.take(key, row_.data());
+  if (found == Found::kAbsent) {
+    if (const auto coming = coming_.find(key); coming == coming_.end()) {
+      if (make_first_row(key)) found = store_.take(key, row_.data());
+    } else if (Tenure& last = coming->second.back(); !last.next_owner) {
+      // The newest time of ownership that the home knows of ends.
       last.next_owner = to;
       return;
     }
   }
-  switch (store_.take(key, row_.data())) {
+  switch (found) {
     case Found::kHere:
       std::memcpy(transfers.add(key, 0), row_.data(), row_bytes_);
       if (replicas_ && intents_.wants(key)) lost_.push_back(key);
@@ -338,13 +343,14 @@ void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
       return broke(
           Status::error(Code::kInternal, fmt::format("key {} is to leave a node that does not own it", key)));
     case Found::kLatchLost:
-      return broke(Status::error(Code::kPeerLost, "a rank ended while it used a row of the table"));
+      return broke(latch_lost());
   }
 }
 
 void Service::on_transfer(const Batch& batch) {
   {
     Answers answers(mail_, row_bytes_, batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) store_.prefetch(batch.record(i).key);
     for (std::size_t i = 0; i < batch.size() && failure_.ok(); ++i)
       arrive(batch.record(i).key, batch.row(i), answers);
   }
@@ -378,7 +384,9 @@ void Service::arrive(Key key, const std::byte* row, Answers& answers) {
   }
   if (!tenure.next_owner) broke(store_.insert(key, row_.data()));
   // "Was here, and its requests are served."
-  for (const Waiting& localize : tenure.localizes) answers.add(localize.head, key, localize.position);
+  for (const Localize& localize : tenure.localizes)
+    answers.add({.kind = MailKind::kLocalize, .request = localize.request, .requester = localize.requester},
+                key, localize.position);
   for (const std::int32_t node : tenure.replicates)
     (tenure.next_owner ? to_refuse_ : to_replicate_).emplace_back(node, key);
   if (!tenure.next_owner) return;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
 #include <hips/status.hpp>
 
 #include "lib/ps/intents.hpp"
@@ -64,13 +66,19 @@ class Service {
     std::uint32_t position = 0;
     std::vector<std::byte> row;
   };
+  /// A rank's localize that waits for a row.
+  struct Localize {
+    Rank requester = -1;
+    std::uint32_t request = 0, position = 0;
+  };
   /// A time during which this node owns a row that has not arrived yet.
   struct Tenure {
     std::vector<Waiting> requests;
-    std::vector<Waiting> localizes;
+    boost::container::small_vector<Localize, 1> localizes;
     std::vector<std::int32_t> replicates;    ///< nodes that get replicas
     std::optional<std::int32_t> next_owner;  ///< it ends with a transfer to this node
   };
+  using Tenures = boost::container::small_vector<Tenure, 1>;  ///< the front one is waited for
   /// What goes to another node's service.
   struct Forward {
     std::int32_t node = 0;
@@ -126,6 +134,13 @@ class Service {
   void unwanted_by(std::int32_t node, std::span<const Key> keys);
   void stay(std::span<const Key> keys);
   [[nodiscard]] static std::vector<Key> keys_of(const Batch& batch);
+  /// Looks for the rows of n keys, key(0), ..., key(n - 1), all at the same time: their places are in places_.
+  template <typename KeyOf>
+  void find_places(std::size_t n, KeyOf&& key) {
+    places_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) store_.expect(key(i), places_[i]);
+    for (std::size_t i = 0; i < n; ++i) store_.look(key(i), places_[i]);
+  }
   [[nodiscard]] std::int32_t node_of(Rank rank) const {
     return options_.places.node_of[static_cast<std::size_t>(rank)];
   }
@@ -159,9 +174,9 @@ class Service {
   RowStore& store_;
   Mail& mail_;
   std::size_t row_bytes_;
-  std::unordered_map<Key, std::int32_t> owner_;          ///< of keys whose home is here; absent: this node
-  std::unordered_map<Key, std::vector<Tenure>> coming_;  ///< the front one is waited for
-  Intents intents_;                                      ///< of ranks of this node
+  std::unordered_map<Key, std::int32_t> owner_;  ///< of keys whose home is here; absent: this node
+  std::unordered_map<Key, Tenures> coming_;
+  Intents intents_;  ///< of ranks of this node
   std::unordered_map<Key, std::vector<std::int32_t>>
       wanting_;                         ///< nodes with intents, of keys whose home is here
   std::unique_ptr<Replicas> replicas_;  ///< of this node

@@ -96,6 +96,7 @@ void Service::tell_node(MailKind kind, std::int32_t node, std::span<const Key> k
 
 std::vector<Key> Service::keys_of(const Batch& batch) {
   std::vector<Key> keys;
+  keys.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) keys.push_back(batch.record(i).key);
   return keys;
 }

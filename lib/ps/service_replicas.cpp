@@ -28,8 +28,7 @@ void for_each_node_of(std::vector<std::pair<std::int32_t, Key>>& nodes, Write&& 
 
 /// The row of a key that has replicas, or is to have some, was not found.
 Status not_here(Found found, Key key) {
-  if (found == Found::kLatchLost)
-    return Status::error(Code::kPeerLost, "a rank ended while it used a row of the table");
+  if (found == Found::kLatchLost) return latch_lost();
   return Status::error(Code::kInternal,
                        fmt::format("key {} has replicas of a node that does not own it", key));
 }

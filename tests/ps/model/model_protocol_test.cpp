@@ -291,7 +291,7 @@ TEST(ModelProtocol, SchedulingIsFasterThanSendingAtOnce) {
   // where NICs are equal.
   // A sample has little more than its first steps, in which all workers do the same.
   const bool is_sample = hips::test::runs_a_sample();
-  const double for_s = hips::test::runs_everything() ? 60 : is_sample ? 2 : 10;
+  const double for_s = hips::test::runs_everything() ? 60 : is_sample ? 1 : 10;
   EXPECT_GT(updates_per_s(true, false, for_s), (is_sample ? 1.5 : 2.2) * updates_per_s(false, false, for_s));
   EXPECT_GT(updates_per_s(true, true, for_s), (is_sample ? 1.5 : 3.0) * updates_per_s(false, true, for_s));
 }
