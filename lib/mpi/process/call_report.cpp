@@ -117,7 +117,8 @@ std::string CallReport::summary(const Totals& totals) const {
   std::string text = fmt::format("collectives took {:.3f} s of {:.3f} s ({:.1f} %)", took_s, seconds(run_ns_),
                                  run_ns_ > 0 ? 100 * took_s / seconds(run_ns_) : 0.0);
   if (totals.taken.calls == 0) return text + "; native MPI executed all of them";
-  if (!totals.is_compared) return text + "; native MPI was not timed beside HiPS";
+  if (!totals.is_compared)
+    return text + "; this run tried no call with native MPI, so what HiPS saved is not known";
   return text + fmt::format("; natively they would have taken {:.3f} s, by the trials: HiPS {} {:.3f} s",
                             seconds(totals.collectives_ns() + totals.saved_ns),
                             totals.saved_ns < 0 ? "lost" : "saved", seconds(std::abs(totals.saved_ns)));
