@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/comm/hierarchical_backend.hpp"
@@ -75,84 +76,99 @@ std::uint64_t derived_id(std::uint64_t parent, std::uint64_t nth, std::uint64_t 
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
+Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
                                                            const CommunicatorOptions& options) {
   if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
-  const LoadedConfig loaded = load_process_config();
-  const auto config = std::make_shared<const Config>(loaded.config);
-  log::configure(config->log, bootstrap.rank());
-  const Rank rank = bootstrap.rank(), size = bootstrap.size();
+  SetUpExchanges bootstrap(of_ranks);
+  try {
+    const LoadedConfig loaded = load_process_config();
+    const auto config = std::make_shared<const Config>(loaded.config);
+    log::configure(config->log, bootstrap.rank());
+    const Rank rank = bootstrap.rank(), size = bootstrap.size();
 
-  Announcement mine;
-  mine.status = loaded.status;
-  if (mine.status.ok()) mine.status = options.refused;
-  if (!mine.status.ok()) mine.status.scope = Scope::kCommunicator;
-  mine.process = this_process();
-  if (mine.status.ok()) mine.status = describe_networks(*config, mine.process);
-  mine.id = ProcessUid::random().low;
-  Design design;
-  if (mine.status.ok()) {
-    auto made = make_design(options, *config, rank, size);
-    if (made)
-      design = std::move(*made);
-    else
-      mine.status = made.error();
-  }
-  mine.terms = design.terms;
-  mine.network = known_network();
-  auto spares = options.may_reuse ? SpareCommunicators::process().take() : SpareCommunicators::Taken();
-  mine.spares = spares.notes();
-  auto blobs = bootstrap.allgather(encode(mine));
-  if (!blobs) return fail(blobs.error());
-  auto agreed = compare(*blobs);
-  if (!agreed) return fail(agreed.error());
-  const std::vector<ProcessInfo>& processes = agreed->processes;
-  Origin origin{options, design.topology_named, design.topology};
-  if (!origin.options.progress) origin.options.progress = bootstrap.progress();
-  if (size == 1) return of_one_rank(config, std::move(origin));
-  if (agreed->spare) {
-    auto communicator = spares.use(*agreed->spare);
-    communicator->use_again(config, std::move(origin.options));
-    log::info(Subsystem::kComm, "{}: {} ranks, {}; used again", options.name, size, communicator->describe());
-    return communicator;
-  }
-  if (Status status = check_reach(config->transport, processes); !status.ok()) return fail(std::move(status));
-
-  design = with_wiring(std::move(design), options, *config, rank, processes);
-  if (design.wiring) {
-    if (rank == 0)
-      log::info(Subsystem::kComm, "{}: the NICs show {}; HIPS_TOPO={} names it", options.name,
-                design.wiring->text, design.topology.spec);
-    // Not every two nodes share a network, so parts need to know which they are.
-    if (design.topology.servers_relay) origin = {origin.options, true, design.topology};
-  }
-  Measurement measurement;
-  if (wants_measurement(design, *config, processes)) {
-    design.network = agreed->network;
-    if (!design.network) {
-      auto measured = measure_network(bootstrap, {.config = *config,
-                                                  .clock = options.clock,
-                                                  .id = agreed->id,
-                                                  .design = design,
-                                                  .processes = processes});
-      if (!measured) return fail(measured.error());
-      measurement = *std::move(measured);
-      design.network = measurement.constants;
-      if (rank == 0 && design.network) log_network(options.name, *design.network);
+    Announcement mine;
+    mine.status = loaded.status;
+    if (mine.status.ok()) mine.status = options.refused;
+    if (!mine.status.ok()) mine.status.scope = Scope::kCommunicator;
+    mine.process = this_process();
+    if (mine.status.ok()) mine.status = describe_networks(*config, mine.process);
+    mine.id = ProcessUid::random().low;
+    Design design;
+    if (mine.status.ok()) {
+      auto made = make_design(options, *config, rank, size);
+      if (made)
+        design = std::move(*made);
+      else
+        mine.status = made.error();
     }
-    if (design.network) remember_network(*design.network);
+    mine.terms = design.terms;
+    mine.network = known_network();
+    auto spares = options.may_reuse ? SpareCommunicators::process().take() : SpareCommunicators::Taken();
+    mine.spares = spares.notes();
+    auto blobs = bootstrap.allgather(encode(mine));
+    if (!blobs) return fail(blobs.error());
+    auto agreed = compare(*blobs);
+    if (!agreed) return fail(agreed.error());
+    const std::vector<ProcessInfo>& processes = agreed->processes;
+    Origin origin{options, design.topology_named, design.topology};
+    if (!origin.options.progress) origin.options.progress = bootstrap.progress();
+    if (size == 1) return of_one_rank(config, std::move(origin));
+    if (agreed->spare) {
+      bootstrap.end();
+      auto communicator = spares.use(*agreed->spare);
+      communicator->use_again(config, std::move(origin.options));
+      log::info(Subsystem::kComm, "{}: {} ranks, {}; used again", options.name, size,
+                communicator->describe());
+      return communicator;
+    }
+    if (Status status = check_reach(config->transport, processes); !status.ok())
+      return fail(std::move(status));
+
+    design = with_wiring(std::move(design), options, *config, rank, processes);
+    if (design.wiring) {
+      if (rank == 0)
+        log::info(Subsystem::kComm, "{}: the NICs show {}; HIPS_TOPO={} names it", options.name,
+                  design.wiring->text, design.topology.spec);
+      // Not every two nodes share a network, so parts need to know which they are.
+      if (design.topology.servers_relay) origin = {origin.options, true, design.topology};
+    }
+    Measurement measurement;
+    if (wants_measurement(design, *config, processes)) {
+      design.network = agreed->network;
+      if (!design.network) {
+        auto measured = measure_network(bootstrap, {.config = *config,
+                                                    .clock = options.clock,
+                                                    .id = agreed->id,
+                                                    .design = design,
+                                                    .processes = processes});
+        if (!measured) return fail(measured.error());
+        measurement = *std::move(measured);
+        design.network = measurement.constants;
+        if (rank == 0 && design.network) log_network(options.name, *design.network);
+      }
+      if (design.network) remember_network(*design.network);
+    }
+    if (rank == 0) dump_topology(config->topology_dump, design.topology);
+    auto communicator = std::make_unique<Communicator>(rank, size, config, std::move(origin));
+    communicator->use(choose_backend(communicator->context(), design, processes));
+    if (Status status = communicator->set_up(bootstrap, design, processes, agreed->id); !status.ok())
+      return fail(std::move(status));
+    bootstrap.end();
+    if (options.may_reuse && !communicator->derives()) communicator->allow_reuse(agreed->digest);
+    log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
+    if (config->reproducible == Reproducible::kAny && rank == 0)
+      log::info(Subsystem::kComm, "{}: reduced in rank order (HIPS_REPRODUCIBLE=any); {}", options.name,
+                communicator->derives() ? "calls in shared memory always are" : design.cost_comparison);
+    return communicator;
+  } catch (const Error& error) {
+    // The others wait for this rank.
+    bootstrap.give_up(error.status());
+    return fail(error.status());
+  } catch (...) {
+    const Status status = status_of_exception();
+    bootstrap.give_up(status);
+    return fail(status);
   }
-  if (rank == 0) dump_topology(config->topology_dump, design.topology);
-  auto communicator = std::make_unique<Communicator>(rank, size, config, std::move(origin));
-  communicator->use(choose_backend(communicator->context(), design, processes));
-  if (Status status = communicator->set_up(bootstrap, design, processes, agreed->id); !status.ok())
-    return fail(std::move(status));
-  if (options.may_reuse && !communicator->derives()) communicator->allow_reuse(agreed->digest);
-  log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
-  if (config->reproducible == Reproducible::kAny && rank == 0)
-    log::info(Subsystem::kComm, "{}: reduced in rank order (HIPS_REPRODUCIBLE=any); {}", options.name,
-              communicator->derives() ? "calls in shared memory always are" : design.cost_comparison);
-  return communicator;
 }
 
 Status Communicator::set_up(Bootstrap& bootstrap, const Design& design,

@@ -16,7 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/os/unique_fd.hpp"
 #include "lib/comm/control/wire.hpp"
+#include "lib/comm/setup/socket.hpp"
 #include "tests/comm/rank_processes.hpp"
 
 namespace bootstrap_test {
@@ -121,6 +123,47 @@ TEST_F(TcpBootstrap, RanksExchangeBytesOfDifferentLengthsInRankOrder) {
       return seen;
     }));
   for (auto& rank : ranks) EXPECT_EQ(rank.get(), ",,,,,,b,cc,ddd,eeee,,bb,cccc,dddddd,eeeeeeee,");
+}
+
+TEST_F(TcpBootstrap, ARankThatGivesUpEndsTheExchangeOnAllRanks) {
+  constexpr Rank kSize = 3;
+  std::vector<std::future<std::string>> ranks;
+  for (Rank rank = 0; rank < kSize; ++rank)
+    ranks.push_back(std::async(std::launch::async, [this, rank] {
+      auto bootstrap = make_tcp_bootstrap(rendezvous(rank, kSize));
+      if (!bootstrap) return bootstrap.error().message;
+      hips::comm::SetUpExchanges exchanges(**bootstrap);
+      const auto first = exchanges.allgather(blob_of(std::string(1, static_cast<char>('a' + rank))));
+      if (!first) return first.error().message;
+      std::string seen;
+      for (const Blob& blob : *first) seen += text_of(blob);
+      if (rank == 1) {
+        exchanges.give_up(Status::error(Code::kOutOfMemory, "no memory"));
+        return seen + ": I gave up";
+      }
+      const auto second = exchanges.allgather(blob_of("more"));
+      return seen + ": " + (second ? "went on" : second.error().message);
+    }));
+  EXPECT_EQ(ranks[0].get(), "abc: rank 1: no memory");
+  EXPECT_EQ(ranks[1].get(), "abc: I gave up");
+  EXPECT_EQ(ranks[2].get(), "abc: rank 1: no memory");
+}
+
+TEST(FrameReader, ReadsAFrameAtATimeAndRefusesTheNextOneThatIsTooLong) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const hips::UniqueFd from(ends[0]), to(ends[1]);
+  hips::comm::FrameWriter writer;
+  writer.push(blob_of("short"));
+  writer.push(Blob(5000));
+  ASSERT_TRUE(writer.flush(to.get()));
+  hips::comm::FrameReader reader(64);
+  EXPECT_EQ(reader.fill(from.get()), hips::comm::FrameReader::State::kOpen);
+  const auto frame = reader.next();
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(text_of(*frame), "short");
+  EXPECT_FALSE(reader.next());
+  EXPECT_EQ(reader.fill(from.get()), hips::comm::FrameReader::State::kBroken);
 }
 
 TEST_F(TcpBootstrap, AMegabyteFromEachRankArrives) {

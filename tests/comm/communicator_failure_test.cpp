@@ -10,13 +10,16 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <hips/hips.hpp>
 #include <iostream>
 #include <random>
 
 #include "lib/base/log.hpp"
 #include "lib/comm/setup/split.hpp"
+#include "lib/cost/select_table.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
 #include "tests/comm/whole_ranks.hpp"
@@ -97,6 +100,22 @@ TEST(Communicator, RejectsNullHandlesOfTheCApi) {
     EXPECT_EQ(info.rank, -1);
     EXPECT_STREQ(info.text, "");
   }).join();
+}
+
+TEST(Communicator, TablesForATopologyThatIsRecognisedAreEqualOnAllRanks) {
+  const std::string path = testing::TempDir() + "hips_select_table";
+  const auto with_algorithm = [&](const std::string& file, const std::string& algorithm) {
+    std::ofstream(file) << hips::cost::SelectTable::kTitle
+                        << "\ntopology=rail:4,2 up_to=any algorithm=" << algorithm << " pattern=default\n";
+  };
+  with_algorithm(path, "hips");
+  with_algorithm(path + "1", "recursive-doubling");
+  const std::string text = run(4, [&](int rank, const Ready&) {
+    setenv("HIPS_SELECT_TABLE", (rank == 1 ? path + "1" : path).c_str(), 1);
+    return error_text([] { hips::Communicator::from_environment(); });
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("mismatch: "), HasSubstr("HIPS_SELECT_TABLE"), HasSubstr("rank 1 has")));
+  for (const std::string& file : {path, path + "1"}) std::remove(file.c_str());
 }
 
 struct Disagreement {

@@ -171,9 +171,10 @@ std::optional<Match> match_rack(const Segments& seen) {
   rails.resize(std::min(rails.size(), static_cast<std::size_t>(kMaxRails)));
   match = rack_of(servers, std::vector<std::size_t>(rails.size()));
   for (std::size_t server = 0; server < servers; ++server) {
-    auto left = rails_of;
+    std::map<std::size_t, std::set<std::size_t>> left;  // by segment
+    for (const auto& [segment, by_server] : rails_of) left.emplace(segment, by_server[server]);
     for (std::size_t rail = 0; rail < rails.size(); ++rail) {
-      auto& nics = left[rails[rail].second][server];
+      auto& nics = left[rails[rail].second];
       // The number as at server 0, if this NIC is in the segment.
       auto at = nics.find(rails[rail].first);
       if (at == nics.end()) at = nics.begin();

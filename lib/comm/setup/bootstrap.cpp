@@ -266,6 +266,47 @@ Status agree(Bootstrap& bootstrap, const Status& mine) {
   return first_failure(by_rank);
 }
 
+Result<std::vector<Blob>> SetUpExchanges::exchange(std::span<const std::byte> mine, const Status& status) {
+  // At the end: what begins with a version is still that for other versions.
+  ByteWriter of_status;
+  of_status.put_status(status);
+  Blob blob(mine.begin(), mine.end());
+  blob.insert(blob.end(), of_status.blob().begin(), of_status.blob().end());
+  const auto bytes = static_cast<std::uint32_t>(of_status.blob().size());
+  const auto tail = std::as_bytes(std::span(&bytes, 1));
+  blob.insert(blob.end(), tail.begin(), tail.end());
+  auto all = bootstrap_.allgather(blob);
+  if (!all) return all;
+  std::vector<Status> by_rank;
+  for (Blob& one : *all) {
+    const auto rank = static_cast<Rank>(by_rank.size());
+    std::uint32_t length = 0;
+    if (one.size() >= sizeof length)
+      std::memcpy(&length, one.data() + one.size() - sizeof length, sizeof length);
+    if (one.size() < sizeof length || one.size() - sizeof length < length) {
+      // Of another version, which the caller names; or broken, which it sees, too.
+      by_rank.emplace_back();
+      continue;
+    }
+    const std::size_t content = one.size() - sizeof length - length;
+    ByteReader reader(std::span<const std::byte>(one).subspan(content, length));
+    Status said = reader.get_status();
+    if (!reader.ok()) said = malformed(rank);
+    by_rank.push_back(std::move(said));
+    one.resize(content);
+  }
+  if (Status failure = first_failure(by_rank); !failure.ok()) return fail(std::move(failure));
+  return all;
+}
+
+Result<std::vector<Blob>> SetUpExchanges::allgather(std::span<const std::byte> mine) {
+  return exchange(mine, Status::success());
+}
+
+void SetUpExchanges::give_up(const Status& status) {
+  if (!has_ended_) (void)exchange({}, status);
+}
+
 Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(const hips_bootstrap_t& callbacks) {
   // Programs built before `progress` existed pass a shorter struct.
   constexpr std::size_t kLeastBytes = offsetof(hips_bootstrap_t, progress);

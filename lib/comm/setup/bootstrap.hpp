@@ -40,6 +40,29 @@ class Bootstrap {
 ///          or the status of the exchange itself.
 Status agree(Bootstrap& bootstrap, const Status& mine);
 
+/// Exchanges of a set-up that a rank can end on all ranks when it cannot go on: with each goes whether it does.
+///
+/// Errors   of an exchange: what the lowest rank that gave up said, on all ranks; else those of the bootstrap.
+class SetUpExchanges final : public Bootstrap {
+ public:
+  explicit SetUpExchanges(Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
+  [[nodiscard]] Rank rank() const override { return bootstrap_.rank(); }
+  [[nodiscard]] Rank size() const override { return bootstrap_.size(); }
+  Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override;
+  [[nodiscard]] std::function<void()> progress() const override { return bootstrap_.progress(); }
+
+  /// Takes part in the exchange in which the others wait, and ends it with `status`.
+  void give_up(const Status& status);
+  /// The others wait in no exchange any more: a later give_up() does nothing.
+  void end() { has_ended_ = true; }
+
+ private:
+  Result<std::vector<Blob>> exchange(std::span<const std::byte> mine, const Status& status);
+
+  Bootstrap& bootstrap_;
+  bool has_ended_ = false;
+};
+
 /// Wraps the callbacks of the C API.
 ///
 /// Owns     nothing: `callbacks.context` must outlive the bootstrap, and with `progress` the communicator.

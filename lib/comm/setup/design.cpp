@@ -1,11 +1,11 @@
 #include "lib/comm/setup/design.hpp"
-#include "lib/comm/setup/spare_communicators.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "lib/comm/setup/rank_order.hpp"
+#include "lib/comm/setup/spare_communicators.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 #include "lib/cost/select_table.hpp"
 #include "lib/plan/builder.hpp"
@@ -98,6 +98,12 @@ Config config_of_part(Config config) {
   return config;
 }
 
+/// Who chose: HiPS looks at the wiring where no topology is named, so all ranks do or none.
+const char* plan_term(bool plan_named, bool topology_named) {
+  if (plan_named) return topology_named ? "named, and the topology, too" : "named";
+  return topology_named ? "chosen for the topology" : "left to HiPS";
+}
+
 /// make_design(), except that it lets the Error of a topology parser through.
 Result<Design> design_or_throw(const CommunicatorOptions& options, const Config& config, Rank rank,
                                Rank size) {
@@ -141,7 +147,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   const std::string_view variable = !options.algorithm && config.algorithm ? "HIPS_ALGORITHM"
                                     : !options.pattern && config.pattern   ? "HIPS_PATTERN"
                                                                            : "";
-  std::string selection = "by the model";
+  std::string selection = "by the model", for_recognised = "none";
   if (*stored) {
     Plan& plan = (*stored)->plan;
     plan::set_rails(design.topology, plan);
@@ -158,6 +164,8 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
   } else if (size > 1 && !plan_named && config.select_table) {
     auto table = cost::SelectTable::read(*config.select_table);
     if (!table) return fail(table.error());
+    if (!design.topology_named)
+      for_recognised = fmt::format("{:016x}", digest_of({}, {{"table", table->text()}}));
     if (const auto* plans = table->find(design.topology.spec)) {
       auto choices = choices_of(design.topology, *plans, rank);
       if (!choices) return fail(choices.error());
@@ -184,6 +192,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"rings", std::to_string(config.num_rings)},
       {"leaders", std::to_string(config.num_leaders)},
       {"selection (HIPS_SELECT_TABLE)", selection},
+      {"table for a topology that is recognised (HIPS_SELECT_TABLE)", for_recognised},
       {"plan (HIPS_PLAN_FILE)", *stored ? (*stored)->digest : "none"},
       {"reproducibility", to_string(config.reproducible)},
       {"transport", config.transport},
@@ -192,9 +201,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       {"staging bytes", std::to_string(config.staging_bytes)},
       {"queue pairs per connection", std::to_string(config.rdma.pairs_per_connection)},
       {"rdma_cm", config.rdma.cm ? "on" : "off"},
-      {"plan", plan_named              ? "named"
-               : design.topology_named ? "chosen for the topology"
-                                       : "left to HiPS"},
+      {"plan", plan_term(plan_named, design.topology_named)},
   };
   return design;
 }

@@ -286,13 +286,12 @@ class TimedTeam {
     return seconds / static_cast<double>(members_.size());
   }
 
-  /// The rate of a NIC, in bytes/s, by vectors of growing size and the plan that uses all NICs. The calls before the one that
-  /// counts fill what buffers on the path and limits of the rate take at once.
+  /// The rate of a NIC, in bytes/s, by vectors of growing size and the plan that uses all NICs. The first call of each size fills
+  /// what buffers on the path and limits of the rate take at once.
   Result<double> rate_above(double small_seconds) {
     double rate = 0, seconds_before = small_seconds;
     for (std::uint64_t bytes = kFirstBytes; bytes <= kMostBytes; bytes *= 4) {
-      auto seconds = seconds_of(0, bytes / sizeof(float), 2 * seconds_before < kLongSeconds ? 1 : 0,
-                                seconds_before < kShortSeconds ? kFewCalls : 1);
+      auto seconds = seconds_of(0, bytes / sizeof(float), 1, seconds_before < kShortSeconds ? kFewCalls : 1);
       if (!seconds) return seconds;
       seconds_before = *seconds;
       const cost::Volume volume{.count = static_cast<std::int64_t>(bytes / sizeof(float)),

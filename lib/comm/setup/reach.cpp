@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,20 +14,28 @@
 namespace hips::comm {
 namespace {
 
-/// Calls visit(b, a) for one pair of every two kinds of processes, until it returns false. Processes on one node
-/// with the same number of ports and interfaces are of the same kind.
+/// Calls visit(b, a) for each process a with one process b of each kind on its node, and with one of each kind on another
+/// node, until it returns false. Processes with the same number of ports and interfaces are of the same kind.
 ///
 /// Cost     the number of processes times the number of kinds.
 template <typename Visit>
 void visit_pairs_of_kinds(const std::vector<ProcessInfo>& processes, Visit&& visit) {
-  std::map<std::tuple<std::string_view, std::size_t, std::size_t, bool>, std::size_t> kinds;
+  using Kind = std::tuple<std::size_t, std::size_t, bool>;
+  std::map<std::string_view, std::map<Kind, std::size_t>> on_node;
+  std::map<Kind, std::vector<std::size_t>> anywhere;  // two of each, on different nodes
   for (std::size_t a = 0; a < processes.size(); ++a) {
     const ProcessInfo& process = processes[a];
-    kinds.emplace(std::tuple(std::string_view(process.node_key), process.rdma_nics.size(),
-                             process.socket_nics.size(), process.socket_loopback),
-                  a);
-    for (const auto& [kind, b] : kinds)
-      if (a != b && !visit(b, a)) return;
+    const Kind kind(process.rdma_nics.size(), process.socket_nics.size(), process.socket_loopback);
+    const auto is_elsewhere = [&](std::size_t b) { return processes[b].node_key != process.node_key; };
+    auto& here = on_node[process.node_key];
+    for (const auto& [other, b] : here)
+      if (!visit(b, a)) return;
+    for (const auto& [other, of_kind] : anywhere)
+      if (const auto b = std::ranges::find_if(of_kind, is_elsewhere); b != of_kind.end() && !visit(*b, a))
+        return;
+    here.emplace(kind, a);
+    auto& known = anywhere[kind];
+    if (known.size() < 2 && std::ranges::all_of(known, is_elsewhere)) known.push_back(a);
   }
 }
 

@@ -92,6 +92,11 @@ Result<UniqueFd> connect_tcp(const SocketAddress& address, std::int64_t dead_aft
 
 FrameReader::State FrameReader::fill(int fd) {
   while (true) {
+    // An unknown process may send without end: one frame at a time is enough.
+    if (const auto length = next_length()) {
+      if (*length > max_bytes_) return State::kBroken;
+      if (buffer_.size() - sizeof *length >= *length) return State::kOpen;
+    }
     std::byte chunk[16384];
     // What has been taken from the socket must not be lost for want of memory.
     if (buffer_.capacity() - buffer_.size() < sizeof chunk)
@@ -99,11 +104,6 @@ FrameReader::State FrameReader::fill(int fd) {
     const ssize_t got = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
     if (got > 0) {
       buffer_.insert(buffer_.end(), chunk, chunk + got);
-      std::uint32_t length = 0;
-      if (buffer_.size() >= sizeof length) {
-        std::memcpy(&length, buffer_.data(), sizeof length);
-        if (length > max_bytes_) return State::kBroken;
-      }
       continue;
     }
     if (got < 0 && errno == EINTR) continue;
@@ -113,14 +113,19 @@ FrameReader::State FrameReader::fill(int fd) {
   }
 }
 
-std::optional<std::vector<std::byte>> FrameReader::next() {
+std::optional<std::uint32_t> FrameReader::next_length() const {
   std::uint32_t length = 0;
   if (buffer_.size() < sizeof length) return std::nullopt;
   std::memcpy(&length, buffer_.data(), sizeof length);
-  if (length > max_bytes_ || buffer_.size() - sizeof length < length) return std::nullopt;
-  const auto begin = buffer_.begin() + sizeof length;
-  std::vector<std::byte> frame(begin, begin + length);
-  buffer_.erase(buffer_.begin(), begin + length);
+  return length;
+}
+
+std::optional<std::vector<std::byte>> FrameReader::next() {
+  const auto length = next_length();
+  if (!length || *length > max_bytes_ || buffer_.size() - sizeof *length < *length) return std::nullopt;
+  const auto begin = buffer_.begin() + sizeof *length;
+  std::vector<std::byte> frame(begin, begin + *length);
+  buffer_.erase(buffer_.begin(), begin + *length);
   return frame;
 }
 
@@ -148,6 +153,12 @@ bool FrameWriter::flush(int fd) {
     }
     if (errno == EINTR) continue;
     return errno == EAGAIN || errno == EWOULDBLOCK;
+  }
+  // Frames of the set-up are long, and there may be thousands of writers.
+  constexpr std::size_t kKept = 4096;
+  if (buffer_.capacity() > kKept) {
+    buffer_ = {};
+    sent_ = 0;
   }
   return true;
 }

@@ -34,8 +34,8 @@ class FrameReader {
  public:
   explicit FrameReader(std::uint32_t max_bytes) : max_bytes_(max_bytes) {}
   enum class State { kOpen, kClosed, kBroken };
-  /// Reads all available bytes. kClosed: end of stream or an error (`sys_errno`). kBroken: a frame exceeds the
-  /// limit.
+  /// Reads what is available, until there is a whole frame. kClosed: end of stream or an error (`sys_errno`). kBroken: the next
+  /// frame exceeds the limit.
   State fill(int fd);
   /// Returns the next complete frame, if any.
   std::optional<std::vector<std::byte>> next();
@@ -44,6 +44,8 @@ class FrameReader {
   int sys_errno = 0;
 
  private:
+  [[nodiscard]] std::optional<std::uint32_t> next_length() const;
+
   std::uint32_t max_bytes_;
   std::vector<std::byte> buffer_;
 };

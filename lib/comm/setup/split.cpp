@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 #include "lib/comm/setup/member_exchange.hpp"
 #include "topology/parts/occupied.hpp"
@@ -22,8 +23,12 @@ namespace {
 /// a part that has finished, successfully or not, keeps taking part until all parts have.
 class PartBootstrap final : public Bootstrap {
  public:
-  PartBootstrap(MemberExchange& exchange, std::vector<Rank> members, Rank rank)
-      : exchange_(exchange), members_(std::move(members)), rank_(rank) {}
+  explicit PartBootstrap(MemberExchange& exchange) : exchange_(exchange) {}
+  /// `members`: ranks of the parent, with `self`, or none.
+  void set_members(const std::vector<Rank>& members, Rank self) {
+    members_ = members;
+    rank_ = static_cast<Rank>(std::ranges::find(members, self) - members.begin());
+  }
 
   [[nodiscard]] Rank rank() const override { return rank_; }
   [[nodiscard]] Rank size() const override { return static_cast<Rank>(members_.size()); }
@@ -64,7 +69,7 @@ class PartBootstrap final : public Bootstrap {
 
   MemberExchange& exchange_;
   std::vector<Rank> members_;  ///< ranks of the parent
-  Rank rank_;
+  Rank rank_ = 0;
   Status broken_;
 };
 
@@ -135,14 +140,20 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
     (void)parent.next_derivation();
     return std::unique_ptr<Communicator>();
   }
-  const std::vector<Rank> members = members_of_color();
-  const auto place = std::ranges::find(members, parent.rank()) - members.begin();
-  PartBootstrap bootstrap(exchange, members, static_cast<Rank>(place));
-  if (members.empty()) {
-    if (Status status = bootstrap.finish(); !status.ok()) return fail(std::move(status));
-    return std::unique_ptr<Communicator>();
+  PartBootstrap bootstrap(exchange);
+  Result<std::unique_ptr<Communicator>> made = nullptr;
+  try {
+    const std::vector<Rank> members = members_of_color();
+    const CommunicatorOptions options =
+        members.empty() ? CommunicatorOptions() : options_of(parent, members, color);
+    bootstrap.set_members(members, parent.rank());
+    if (!members.empty()) made = Communicator::create(bootstrap, options);
+  } catch (const std::bad_alloc&) {
+    // The others of its part wait for this rank.
+    Status status = status_of_exception();
+    SetUpExchanges(bootstrap).give_up(status);
+    made = fail(std::move(status));
   }
-  auto made = Communicator::create(bootstrap, options_of(parent, members, color));
   Status finished = bootstrap.finish();
   if (!made) return made;
   if (!finished.ok()) return fail(std::move(finished));

@@ -112,7 +112,9 @@ bool wait_for(std::vector<pollfd>& fds, std::int64_t deadline_ns) {
     const int ready = ppoll(fds.data(), fds.size(), bounded ? &timeout : nullptr, nullptr);
     if (ready > 0) return true;
     if (ready == 0) return false;
-    if (errno != EINTR) return true;  // the following reads will return the error
+    if (errno == EINTR) continue;
+    for (pollfd& fd : fds) fd.revents = POLLERR;  // the following reads will return the error
+    return true;
   }
 }
 
@@ -165,14 +167,19 @@ class RootBootstrap final : public Bootstrap {
             Code::kTimeout,
             fmt::format("{} of {} did not connect to {}:{} within {}", rank_list(missing), size(),
                         rendezvous_.host, rendezvous_.port, seconds(rendezvous_.connect_timeout_ns))));
-      for (Rank r = 1; r < size(); ++r)
-        if (Status status = check_member(r); !status.ok()) {
-          return notify_late_ranks(give_up(std::move(status)), *listener, pending);
-        }
+      auto has_news = [at = fds.begin() + 1]() mutable { return (at++)->revents != 0; };
+      // Greeting adds members, which have no descriptor in `fds` yet.
+      std::vector<Link*> with_news;
       for (Link& link : pending)
-        if (Status status = greet(link); !status.ok()) {
-          Status failure = give_up(std::move(status), &link);
-          link.fd.reset();
+        if (has_news()) with_news.push_back(&link);
+      for (Rank r = 1; r < size(); ++r)
+        if (member(r).fd.valid() && has_news())
+          if (Status status = check_member(r); !status.ok())
+            return notify_late_ranks(give_up(std::move(status)), *listener, pending);
+      for (Link* const link : with_news)
+        if (Status status = greet(*link); !status.ok()) {
+          Status failure = give_up(std::move(status), link);
+          link->fd.reset();
           return notify_late_ranks(std::move(failure), *listener, pending);
         }
       std::erase_if(pending, [](const Link& link) { return !link.fd.valid(); });
@@ -194,19 +201,22 @@ class RootBootstrap final : public Bootstrap {
     std::vector<Rank> missing;
     for (Rank r = 1; r < size(); ++r) missing.push_back(r);
     const std::int64_t deadline_ns = after(now_ns(), rendezvous_.exchange_timeout_ns);
-    while (!missing.empty()) {
-      for (auto it = missing.begin(); it != missing.end();) {
-        auto part = take_part(*it);
+    // At first each is looked at: what it sent may have been received before.
+    std::vector<pollfd> fds(missing.size(), {-1, POLLIN, POLLIN});
+    while (true) {
+      std::vector<Rank> still;
+      for (std::size_t i = 0; i < missing.size(); ++i) {
+        const Rank r = missing[i];
+        auto part = fds[i].revents != 0 ? take_part(r) : Result<std::optional<Blob>>(std::nullopt);
         if (!part) return fail(give_up(std::move(part.error())));
-        if (!part->has_value()) {
-          ++it;
-          continue;
-        }
-        parts[static_cast<std::size_t>(*it)] = std::move(**part);
-        it = missing.erase(it);
+        if (*part)
+          parts[static_cast<std::size_t>(r)] = std::move(**part);
+        else
+          still.push_back(r);
       }
+      missing = std::move(still);
       if (missing.empty()) break;
-      std::vector<pollfd> fds;
+      fds.clear();
       for (const Rank r : missing) fds.push_back({member(r).fd.get(), POLLIN, 0});
       if (!wait_for(fds, deadline_ns))
         return fail(give_up(
@@ -216,6 +226,10 @@ class RootBootstrap final : public Bootstrap {
     }
     ByteWriter all;
     for (const Blob& part : parts) all.put_bytes(part);
+    if (all.blob().size() >= kMaxFrameBytes)
+      return fail(give_up(Status::error(
+          Code::kUnsupported, fmt::format("{} ranks have {} bytes for the setup; at most {} are possible",
+                                          size(), all.blob().size(), kMaxFrameBytes - 1))));
     if (Status status = send_to_all(frame_with(BootstrapFrame::kGathered, all.blob())); !status.ok())
       return fail(status);
     return parts;
@@ -342,9 +356,11 @@ class RootBootstrap final : public Bootstrap {
 
   Status send_to_all(const Blob& frame) {
     const std::int64_t deadline_ns = after(now_ns(), rendezvous_.exchange_timeout_ns);
-    for (Rank r = 1; r < size(); ++r) member(r).writer.push(frame);
-    for (Rank r = 1; r < size(); ++r)
+    // One after the other: copies for all would be quadratic in their number.
+    for (Rank r = 1; r < size(); ++r) {
+      member(r).writer.push(frame);
       if (!drain(member(r), deadline_ns)) return give_up(lost(r));
+    }
     return Status::success();
   }
 

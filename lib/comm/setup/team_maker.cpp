@@ -43,8 +43,16 @@ Result<Rails> rails_of(ProcessEngine& engine, const TransportEntry& entry, const
   }
   const std::size_t count = rails.num_ports;
   const auto wanted = static_cast<std::size_t>(std::max<Rail>(1, topology.num_rails));
-  for (std::size_t rail = 0; rail < wanted; ++rail)
-    rails.transports.push_back((*made)[port_of(order, rails, static_cast<std::size_t>(order.rank), rail)]);
+  for (std::size_t rail = 0; rail < wanted; ++rail) {
+    const std::uint32_t port = port_of(order, rails, static_cast<std::size_t>(order.rank), rail);
+    if (port >= made->size())
+      return fail(
+          Code::kUnsupported,
+          fmt::format("the NICs of this node have changed: rail {} is NIC {}, and the process opened {} "
+                      "when it made its first communicator; start it again",
+                      rail, port, made->size()));
+    rails.transports.push_back((*made)[port]);
+  }
   for (std::size_t level = 0; level < topology.levels.size(); ++level) {
     for (const Rail rail : topology.levels[level].rails) {
       const transport::Limits& port = rails.transports[static_cast<std::size_t>(rail) % wanted]->query();
