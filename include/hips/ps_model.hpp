@@ -30,7 +30,7 @@ struct ModelOptions {
 
 /// A vector of `T` that all ranks of a communicator fetch and add updates to, without waiting for each other.
 ///
-///     hips::ps::Model<float> model(comm, {.count = weights.size(), .delay_max = 16});
+///     hips::ps::Model<float> model(comm, {.count = weights.size(), .num_shards = 1, .delay_max = 16});
 ///     model.fetch(weights);
 ///     for (...) {
 ///       compute(weights, update);           // the change, such as the gradient times minus the learning rate
