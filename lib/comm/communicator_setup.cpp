@@ -108,7 +108,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
     auto blobs = bootstrap.allgather(encode(mine));
     if (!blobs) return fail(blobs.error());
     auto agreed = compare(*blobs);
-    if (!agreed) return fail(agreed.error());
+    if (!agreed) {
+      bootstrap.end();
+      return fail(agreed.error());
+    }
     const std::vector<ProcessInfo>& processes = agreed->processes;
     Origin origin{options, design.topology_named, design.topology};
     if (!origin.options.progress) origin.options.progress = bootstrap.progress();
@@ -121,8 +124,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
                 communicator->describe());
       return communicator;
     }
-    if (Status status = check_reach(config->transport, processes); !status.ok())
+    if (Status status = check_reach(config->transport, processes); !status.ok()) {
+      bootstrap.end();
       return fail(std::move(status));
+    }
 
     design = with_wiring(std::move(design), options, *config, rank, processes);
     if (design.wiring) {
@@ -162,12 +167,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
     return communicator;
   } catch (const Error& error) {
     // The others wait for this rank.
-    bootstrap.give_up(error.status());
-    return fail(error.status());
+    return fail(bootstrap.give_up(error.status()));
   } catch (...) {
-    const Status status = status_of_exception();
-    bootstrap.give_up(status);
-    return fail(status);
+    return fail(bootstrap.give_up(status_of_exception()));
   }
 }
 

@@ -138,7 +138,7 @@ TEST_F(TcpBootstrap, ARankThatGivesUpEndsTheExchangeOnAllRanks) {
       std::string seen;
       for (const Blob& blob : *first) seen += text_of(blob);
       if (rank == 1) {
-        exchanges.give_up(Status::error(Code::kOutOfMemory, "no memory"));
+        EXPECT_FALSE(exchanges.give_up(Status::error(Code::kOutOfMemory, "no memory")).ok());
         return seen + ": I gave up";
       }
       const auto second = exchanges.allgather(blob_of("more"));

@@ -180,13 +180,19 @@ void Control::Impl::service(Link& link) {
     link.connecting = false;
   }
   const bool writable = link.writer.flush(link.fd.get());
-  const auto state = link.reader.fill(link.fd.get());
-  const int read_error = link.reader.sys_errno;
-  while (auto frame = link.reader.next()) {
-    take_frame(link, *frame);
-    // The hello of a different process makes us connect to the next address.
-    if (link.broken || link.connecting) return;
+  // All that has arrived: an end of the process, or of the connection, comes after its last words.
+  auto state = FrameReader::State::kOpen;
+  for (bool had_frame = true; had_frame && state == FrameReader::State::kOpen;) {
+    state = link.reader.fill(link.fd.get());
+    had_frame = false;
+    while (auto frame = link.reader.next()) {
+      had_frame = true;
+      take_frame(link, *frame);
+      // The hello of a different process makes us connect to the next address.
+      if (link.broken || link.connecting) return;
+    }
   }
+  const int read_error = link.reader.sys_errno;
   if (state == FrameReader::State::kBroken)
     break_link(link, "is lost: it sent an invalid HiPS control frame");
   else if (state == FrameReader::State::kClosed)

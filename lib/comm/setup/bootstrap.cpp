@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/slurm_step.hpp"
@@ -275,8 +276,11 @@ Result<std::vector<Blob>> SetUpExchanges::exchange(std::span<const std::byte> mi
   const auto bytes = static_cast<std::uint32_t>(of_status.blob().size());
   const auto tail = std::as_bytes(std::span(&bytes, 1));
   blob.insert(blob.end(), tail.begin(), tail.end());
+  // Of an exchange that failed it is not known whether it has taken place.
+  has_ended_ = true;
   auto all = bootstrap_.allgather(blob);
   if (!all) return all;
+  has_ended_ = false;
   std::vector<Status> by_rank;
   for (Blob& one : *all) {
     const auto rank = static_cast<Rank>(by_rank.size());
@@ -295,16 +299,24 @@ Result<std::vector<Blob>> SetUpExchanges::exchange(std::span<const std::byte> mi
     by_rank.push_back(std::move(said));
     one.resize(content);
   }
-  if (Status failure = first_failure(by_rank); !failure.ok()) return fail(std::move(failure));
-  return all;
+  Status failure = first_failure(by_rank);
+  if (failure.ok()) return all;
+  has_ended_ = true;
+  return fail(std::move(failure));
 }
 
 Result<std::vector<Blob>> SetUpExchanges::allgather(std::span<const std::byte> mine) {
   return exchange(mine, Status::success());
 }
 
-void SetUpExchanges::give_up(const Status& status) {
-  if (!has_ended_) (void)exchange({}, status);
+Status SetUpExchanges::give_up(const Status& status) noexcept {
+  try {
+    if (has_ended_) return status;
+    const auto all = exchange({}, status);
+    return all ? status : all.error();
+  } catch (...) {
+    return kept(status);
+  }
 }
 
 Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(const hips_bootstrap_t& callbacks) {

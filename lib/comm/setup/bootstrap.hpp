@@ -51,9 +51,10 @@ class SetUpExchanges final : public Bootstrap {
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override;
   [[nodiscard]] std::function<void()> progress() const override { return bootstrap_.progress(); }
 
-  /// Takes part in the exchange in which the others wait, and ends it with `status`.
-  void give_up(const Status& status);
-  /// The others wait in no exchange any more: a later give_up() does nothing.
+  /// Takes part in the exchange in which the others wait, and ends it with `status`; gives what all ranks get. Not where an
+  /// exchange of this rank has failed: the others hear of it when the bootstrap goes.
+  Status give_up(const Status& status) noexcept;
+  /// The others wait in no exchange any more: a later give_up() takes part in none.
   void end() { has_ended_ = true; }
 
  private:

@@ -262,8 +262,13 @@ Design with_wiring(Design design, const CommunicatorOptions& options, const Conf
   CommunicatorOptions recognised = options;
   recognised.topology = wiring->topology.spec;
   auto made = make_design(recognised, config, rank, static_cast<Rank>(processes.size()));
-  // Patterns or an algorithm of the user may be for another topology.
-  if (!made) return design;
+  if (!made) {
+    // On this rank alone.
+    if (made.error().code == Code::kOutOfMemory || made.error().code == Code::kSystem)
+      throw Error(made.error());
+    // Patterns or an algorithm of the user may be for another topology.
+    return design;
+  }
   made->topology.relay_off = wiring->topology.relay_off;
   made->topology_named = false;
   made->named = design.named;

@@ -33,7 +33,7 @@ constexpr double kMostMiddleSeconds = 12e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
 constexpr double kMostHops = 64;
 constexpr std::uint64_t kFirstBytes = 64U << 10U, kMostBytes = 4U << 20U;
-/// A call this long ends the search for the rate, and is not tried again.
+/// A call this long ends the search for the rate.
 constexpr double kLongSeconds = 10e-3;
 /// Calls after one this short cost little, and are taken several times.
 constexpr double kShortSeconds = 1e-3;

@@ -157,7 +157,7 @@ bool FrameWriter::flush(int fd) {
   // Frames of the set-up are long, and there may be thousands of writers.
   constexpr std::size_t kKept = 4096;
   if (buffer_.capacity() > kKept) {
-    buffer_ = {};
+    buffer_ = std::vector<std::byte>();
     sent_ = 0;
   }
   return true;

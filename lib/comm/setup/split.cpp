@@ -150,9 +150,7 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
     if (!members.empty()) made = Communicator::create(bootstrap, options);
   } catch (const std::bad_alloc&) {
     // The others of its part wait for this rank.
-    Status status = status_of_exception();
-    SetUpExchanges(bootstrap).give_up(status);
-    made = fail(std::move(status));
+    made = fail(SetUpExchanges(bootstrap).give_up(status_of_exception()));
   }
   Status finished = bootstrap.finish();
   if (!made) return made;

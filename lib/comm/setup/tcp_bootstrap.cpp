@@ -329,9 +329,12 @@ class RootBootstrap final : public Bootstrap {
   /// If a connected member disconnects, the job cannot start.
   Status check_member(Rank r) {
     Link& link = member(r);
-    if (!link.fd.valid() || link.reader.fill(link.fd.get()) == FrameReader::State::kOpen)
-      return Status::success();
-    return lost(r);
+    if (!link.fd.valid()) return Status::success();
+    const auto state = link.reader.fill(link.fd.get());
+    if (link.reader.next())
+      return Status::error(Code::kMismatch,
+                           fmt::format("{} sent an unexpected frame during the setup", link.who));
+    return state == FrameReader::State::kOpen ? Status::success() : lost(r);
   }
 
   Status lost(Rank r) {
