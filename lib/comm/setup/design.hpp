@@ -64,7 +64,8 @@ struct Design {
 Result<Design> make_design(const CommunicatorOptions& options, const Config& config, Rank rank, Rank size);
 
 /// Replaces the topology of a design for which the user named none by the one that the NICs show (wiring_of()), unless a stored
-/// plan tells another. `processes` are those of all ranks; the same outcome on all ranks.
+/// plan tells another. `processes` are those of all ranks; the same outcome on all ranks. Throws Error where this rank alone has no
+/// memory or cannot read its table any more.
 Design with_wiring(Design design, const CommunicatorOptions& options, const Config& config, Rank rank,
                    const std::vector<ProcessInfo>& processes);
 
