@@ -52,7 +52,7 @@ typedef struct {
  * node that has it, from its first use on; other nodes keep nothing for it but, on one, the number of the node that has it.
  *
  * HIPS_ERR_INVALID_ARGUMENT, HIPS_ERR_MISMATCH: config; says what and on which rank. HIPS_ERR_UNSUPPORTED: no transport between
- * two ranks. On all ranks alike.
+ * two ranks. On all ranks alike, but for null arguments and struct_size, which this rank finds before it talks to others.
  */
 HIPS_API hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* config,
                                             hips_ps_table_t* table);
@@ -62,7 +62,8 @@ HIPS_API hips_status_t hips_ps_table_destroy(hips_ps_table_t table);
 
 /*
  * Ends the calls of all ranks on the table and its communicator with HIPS_ERR_ABORTED, this rank and `text` (hips_comm_abort()),
- * and frees the table. For a rank that gives up: waits for nobody's call. Null is allowed.
+ * and frees the table. For a rank that gives up: waits for nobody's call. Calls of other threads that wait end with that error; none
+ * may begin. Null is allowed.
  */
 HIPS_API hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text);
 

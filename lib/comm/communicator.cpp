@@ -403,19 +403,31 @@ void Communicator::close(Status& status, std::uint64_t index) {
     watch_->found(status);  // a failure of this rank alone, such as no memory
 }
 
+// It travels in a control frame, which has a limit of its own.
+constexpr std::size_t kMostTextBytes = 4096;
+
 Status aborted_by(Rank rank, std::string_view text) {
-  // It travels in a control frame, which has a limit of its own.
-  constexpr std::size_t kMostBytes = 4096;
-  Status status = Status::error(
-      Code::kAborted, fmt::format("rank {} aborted the communicator: {}", rank, text.substr(0, kMostBytes)),
-      Scope::kCommunicator);
+  Status status =
+      Status::error(Code::kAborted,
+                    fmt::format("rank {} aborted the communicator: {}", rank, text.substr(0, kMostTextBytes)),
+                    Scope::kCommunicator);
   status.rank = rank;
   return status;
 }
 
 Status Communicator::abort(std::string_view text) {
-  if (Status status = check_not_forked(); !status.ok()) return status;
-  watch_->found(aborted_by(rank_, text));
+  Status failed = fail_all(aborted_by(rank_, text));
+  return watch_->failed() ? Status::success() : failed;
+}
+
+Status Communicator::fail_all(Status status) {
+  if (Status forked = check_not_forked(); !forked.ok()) return forked;
+  // Who is lost the control plane finds out by itself.
+  if (status.code == Code::kPeerLost) status = aborted_by(rank_, status.message);
+  status.scope = Scope::kCommunicator;
+  status.rank = rank_;
+  if (status.message.size() > kMostTextBytes) status.message.resize(kMostTextBytes);
+  watch_->found(status);
   // The first failure is everybody's, which the lowest rank decides. Without an answer from it this rank
   // fails alone, after two seconds.
   constexpr std::int64_t kMostNs = 5'000'000'000;
@@ -426,7 +438,7 @@ Status Communicator::abort(std::string_view text) {
     const timespec nap{0, 100'000};
     nanosleep(&nap, nullptr);
   }
-  return Status::success();
+  return watch_->failure();
 }
 
 bool Communicator::retire() {

@@ -130,6 +130,8 @@ class Communicator final {
   ///
   /// Threads  any, also while others are in calls.
   Status abort(std::string_view text);
+  /// The same with an error of the caller's. Gives what the communicator has failed with on all ranks.
+  Status fail_all(Status status);
 
   /// The longest time that a call may wait; INT64_MAX for any.
   [[nodiscard]] std::int64_t timeout_ns() const { return timeout_ns_; }
@@ -204,7 +206,7 @@ class Communicator final {
                                                        Origin origin, IfFailed if_failed);
   /// Connects to the other ranks. Collective. Each phase ends with an exchange of all ranks' status, so that
   /// all continue or none does.
-  Status set_up(Bootstrap& bootstrap, const Design& design, const std::vector<ProcessInfo>& processes,
+  Status set_up(SetUpExchanges& exchanges, const Design& design, const std::vector<ProcessInfo>& processes,
                 std::uint64_t id);
   /// Ends retirement: calls follow these settings from now on.
   void use_again(std::shared_ptr<const Config> config, CommunicatorOptions options);

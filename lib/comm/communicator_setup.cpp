@@ -46,6 +46,19 @@ void log_network(const std::string& name, const cost::Constants& network) {
       name, network.hop_seconds * 1e6, network.message_seconds * 1e6, network.bytes_per_s * 8e-9);
 }
 
+/// All ranks have it, so it is not given up when there is no memory to say so.
+void log_made(const Communicator& made, const Config& config, const Design& design) noexcept {
+  try {
+    const std::string& name = made.origin().options.name;
+    log::info(Subsystem::kComm, "{}: {} ranks, {}", name, made.size(), made.describe());
+    if (config.reproducible == Reproducible::kAny && made.rank() == 0)
+      log::info(Subsystem::kComm, "{}: reduced in rank order (HIPS_REPRODUCIBLE=any); {}", name,
+                made.derives() ? "calls in shared memory always are" : design.cost_comparison);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
 Status derives_none() {
   return Status::error(Code::kInternal, "this communicator derives no others");
 }
@@ -160,10 +173,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
       return fail(std::move(status));
     bootstrap.end();
     if (options.may_reuse && !communicator->derives()) communicator->allow_reuse(agreed->digest);
-    log::info(Subsystem::kComm, "{}: {} ranks, {}", options.name, size, communicator->describe());
-    if (config->reproducible == Reproducible::kAny && rank == 0)
-      log::info(Subsystem::kComm, "{}: reduced in rank order (HIPS_REPRODUCIBLE=any); {}", options.name,
-                communicator->derives() ? "calls in shared memory always are" : design.cost_comparison);
+    log_made(*communicator, *config, design);
     return communicator;
   } catch (const Error& error) {
     // The others wait for this rank.
@@ -173,27 +183,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
   }
 }
 
-Status Communicator::set_up(Bootstrap& bootstrap, const Design& design,
+Status Communicator::set_up(SetUpExchanges& exchanges, const Design& design,
                             const std::vector<ProcessInfo>& processes, std::uint64_t id) {
-  const auto exchange = [&](const Status& mine, const Blob& blob) -> Result<std::vector<Blob>> {
-    ByteWriter writer;
-    writer.put_status(mine);
-    writer.put_bytes(blob);
-    auto all = bootstrap.allgather(writer.blob());
-    if (!all) return all;
-    std::vector<Status> statuses;
-    for (Blob& one : *all) {
-      ByteReader reader(one);
-      statuses.push_back(reader.get_status());
-      const auto bytes = reader.get_bytes();
-      Blob content(bytes.begin(), bytes.end());
-      if (!reader.ok()) statuses.back() = malformed(static_cast<Rank>(statuses.size() - 1));
-      one = std::move(content);
-    }
-    if (Status status = first_failure(statuses); !status.ok()) return fail(std::move(status));
-    return all;
-  };
-
   // Phase 1: create this rank's memory, endpoints and control-plane address.
   auto made = backend_->make(design, processes, id);
   Status status = made ? Status::success() : made.error();
@@ -211,7 +202,7 @@ Status Communicator::set_up(Bootstrap& bootstrap, const Design& design,
       status = address.error();
     }
   }
-  auto offers = exchange(status, offer.blob());
+  auto offers = exchanges.allgather_outcomes(status.ok() ? Result<Blob>(offer.take()) : fail(status));
   if (!offers) return offers.error();
   std::vector<Blob> offers_made;
   for (std::size_t r = 0; r < offers->size(); ++r) {
@@ -225,13 +216,13 @@ Status Communicator::set_up(Bootstrap& bootstrap, const Design& design,
   // Phase 2: join the control plane and allocate staging.
   watch_->start(**control, backend_->failure_actions(), id, rank_, std::move(members));
   auto address = status.ok() ? backend_->allocate(offers_made) : Result<Blob>(fail(status));
-  auto addresses = exchange(address ? Status::success() : address.error(), address ? *address : Blob());
+  auto addresses = exchanges.allgather_outcomes(address);
   if (!addresses) return addresses.error();
 
   // Phase 3: connect the endpoints.
   status = backend_->connect(*addresses);
   if (status.ok()) status = watch_->failure();
-  return agree(bootstrap, status);
+  return exchanges.agree(status);
 }
 
 std::unique_ptr<Communicator> Communicator::of_one_rank(std::shared_ptr<const Config> config, Origin origin) {

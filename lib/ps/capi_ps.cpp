@@ -24,9 +24,16 @@ using hips::ps::RowTableOptions;
 using hips::ps::TableCall;
 
 struct hips_ps_table {
-  SharedHold comm;  ///< outlives the table
-  hips::reduce::UserOpHold update;
-  std::shared_ptr<RowTable> table;
+  struct Owned {
+    SharedHold comm;  ///< outlives the table
+    hips::reduce::UserOpHold update;
+    std::unique_ptr<RowTable> table;
+  };
+  std::shared_ptr<Owned> owned = std::make_shared<Owned>();
+  RowTable* table = nullptr;  ///< the same
+
+  /// For a call: another thread may abort the table meanwhile, which frees the handle.
+  [[nodiscard]] std::shared_ptr<RowTable> hold() const { return {owned, table}; }
 };
 
 namespace {
@@ -57,12 +64,12 @@ Status check(const Access& access, hips_ps_table_t table) {
 hips_status_t run(const Access& access, hips_ps_table_t handle) {
   return guarded([&]() -> Status {
     if (Status status = check(access, handle); !status.ok()) return status;
-    RowTable& table = *handle->table;
+    const std::shared_ptr<RowTable> table = handle->hold();
     std::unique_ptr<TableCall> call;
     Status status =
-        table.start(call, access.kind, {access.keys, access.num}, static_cast<const std::byte*>(access.given),
-                    static_cast<std::byte*>(access.out));
-    return status.ok() && call ? table.wait(std::move(call)) : status;
+        table->start(call, access.kind, {access.keys, access.num},
+                     static_cast<const std::byte*>(access.given), static_cast<std::byte*>(access.out));
+    return status.ok() && call ? table->wait(std::move(call)) : status;
   });
 }
 
@@ -70,11 +77,12 @@ hips_status_t start(const Access& access, hips_ps_table_t handle, hips_request_t
   return guarded([&]() -> Status {
     if (Status status = check(access, handle); !status.ok()) return status;
     if (request == nullptr) return null_argument(access.name, "request");
+    const std::shared_ptr<RowTable> table = handle->hold();
     return hips::ps::start_request<TableCall>(
-        handle->table, *handle->comm, request, [&](std::unique_ptr<TableCall>& call) {
-          return handle->table->start(call, access.kind, {access.keys, access.num},
-                                      static_cast<const std::byte*>(access.given),
-                                      static_cast<std::byte*>(access.out));
+        table, *handle->owned->comm, request, [&](std::unique_ptr<TableCall>& call) {
+          return table->start(call, access.kind, {access.keys, access.num},
+                              static_cast<const std::byte*>(access.given),
+                              static_cast<std::byte*>(access.out));
         });
   });
 }
@@ -103,16 +111,18 @@ hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* con
                             .staleness = config->staleness,
                             .replicas_per_node = config->replicas_per_node};
     auto handle = std::make_unique<hips_ps_table>();
-    handle->update = hips::reduce::UserOpHold(options.type.update);
+    hips_ps_table::Owned& owned = *handle->owned;
+    owned.update = hips::reduce::UserOpHold(options.type.update);
     // What is wrong with the type is reported on all ranks.
     if (config->first_row != nullptr && options.type.problem().empty()) {
       const auto* row = static_cast<const std::byte*>(config->first_row);
       options.first_row.assign(row, row + options.type.bytes());
     }
-    handle->comm = SharedHold(*comm->shared);
+    owned.comm = SharedHold(*comm->shared);
     auto made = RowTable::create(*comm->shared->communicator, std::move(options));
     if (!made) return made.error();
-    handle->table = std::move(*made);
+    owned.table = std::move(*made);
+    handle->table = owned.table.get();
     *table = handle.release();
     return Status::success();
   });
@@ -124,7 +134,7 @@ hips_status_t hips_ps_table_destroy(hips_ps_table_t table) {
     const std::unique_ptr<hips_ps_table> owned(table);
     if (Status status = hips::comm::check_not_forked(); !status.ok()) {
       // The threads and connections are the parent's.
-      new std::shared_ptr<RowTable>(std::move(owned->table));  // NOLINT
+      new std::shared_ptr<hips_ps_table::Owned>(std::move(owned->owned));  // NOLINT
       return status;
     }
     return owned->table->leave();
@@ -136,7 +146,7 @@ hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text) {
     if (table == nullptr) return Status::success();
     if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
     const std::unique_ptr<hips_ps_table> owned(table);
-    return owned->comm->communicator->abort(text != nullptr ? text : "");
+    return owned->owned->comm->communicator->abort(text != nullptr ? text : "");
   });
 }
 
@@ -162,7 +172,8 @@ hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys,
     const Access access{"hips_ps_pull_if_local", MailKind::kPull, keys, num, nullptr, rows};
     if (Status status = check(access, table); !status.ok()) return status;
     if (here == nullptr && num > 0) return null_argument(access.name, "here");
-    return table->table->pull_if_local({keys, num}, static_cast<std::byte*>(rows), here);
+    const std::shared_ptr<RowTable> held = table->hold();
+    return held->pull_if_local({keys, num}, static_cast<std::byte*>(rows), here);
   });
 }
 
@@ -171,7 +182,8 @@ hips_status_t hips_ps_intent(hips_ps_table_t table, const uint64_t* keys, size_t
   return guarded([&]() -> Status {
     const Access access{"hips_ps_intent", MailKind::kIntent, keys, num, nullptr, nullptr};
     if (Status status = check(access, table); !status.ok()) return status;
-    return table->table->intent({keys, num}, start, end);
+    const std::shared_ptr<RowTable> held = table->hold();
+    return held->intent({keys, num}, start, end);
   });
 }
 
@@ -179,7 +191,8 @@ hips_status_t hips_ps_advance_clock(hips_ps_table_t table) {
   return guarded([&]() -> Status {
     if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
     if (table == nullptr) return null_argument("hips_ps_advance_clock", "table");
-    return table->table->advance_clock();
+    const std::shared_ptr<RowTable> held = table->hold();
+    return held->advance_clock();
   });
 }
 

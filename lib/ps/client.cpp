@@ -55,6 +55,7 @@ void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std
   call.number = ++last_number_;
   calls_[call.number] = &call;
   order_.clear();
+  if (moves) num_moving_.fetch_add(positions.size(), std::memory_order_relaxed);
   for (const std::uint32_t at : positions) {
     order_.emplace_back(moves ? own_service() : begin_request(keys[at]), at);
   }
@@ -124,6 +125,7 @@ Status Client::on_mail(Rank from, const Batch& batch) {
       std::memcpy(call.out + record.position * row_bytes_, batch.row(i), row_bytes_);
     if (call.kind != MailKind::kLocalize) end_request(record.key, from);
   }
+  if (call.kind == MailKind::kLocalize) num_moving_.fetch_sub(batch.size(), std::memory_order_relaxed);
   call.num_missing -= batch.size();
   if (call.num_missing > 0) return Status::success();
   calls_.erase(known);

@@ -77,6 +77,8 @@ class Client {
   /// Errors   kMismatch: an answer to nothing.
   Status on_mail(Rank from, const Batch& batch);
   [[nodiscard]] std::uint64_t num_outstanding() const { return routes_.num_outstanding(); }
+  /// Rows that this rank has asked for by localize, which are in none of the former.
+  [[nodiscard]] std::uint64_t num_moving() const { return num_moving_.load(std::memory_order_relaxed); }
 
  private:
   [[nodiscard]] Rank begin_request(Key key);
@@ -94,6 +96,7 @@ class Client {
   std::uint32_t last_number_ = 0;
   RequestRoutes routes_;
   std::uint64_t clock_ = 0;  ///< that the service has been told
+  std::atomic<std::uint64_t> num_moving_{0};
   std::atomic<std::uint64_t> all_clocks_{0};
   std::vector<std::pair<Rank, std::uint32_t>> order_;  ///< work space: service, position
 };

@@ -3,8 +3,12 @@
 namespace hips::ps {
 
 void Intents::begin(OfRank& of, Key key, std::uint64_t end) {
+  // An intent that an earlier one covers adds nothing, however often a rank repeats it.
+  const auto [known, is_new] = of.last_end.try_emplace(key, end);
+  if (!is_new && known->second >= end) return;
+  known->second = end;
   of.active[end].push_back(key);
-  if (++wanted_[key] == 1) changes_.begun.push_back(key);
+  if (is_new && ++wanted_[key] == 1) changes_.begun.push_back(key);
 }
 
 void Intents::add(std::size_t rank, Key key, std::uint64_t start, std::uint64_t end) {
@@ -29,6 +33,9 @@ void Intents::advance(std::size_t rank, std::uint64_t clock) {
   while (!of.active.empty() && of.active.begin()->first <= clock) {
     const auto first = of.active.extract(of.active.begin());
     for (const Key key : first.mapped()) {
+      const auto last = of.last_end.find(key);
+      if (last->second != first.key()) continue;  // a longer one has followed
+      of.last_end.erase(last);
       const auto known = wanted_.find(key);
       if (--known->second > 0) continue;
       wanted_.erase(known);

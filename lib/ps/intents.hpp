@@ -41,11 +41,12 @@ class Intents {
     std::uint64_t clock = 0;
     std::map<std::uint64_t, std::vector<std::pair<Key, std::uint64_t>>> later;  ///< by start: key, end
     std::map<std::uint64_t, std::vector<Key>> active;                           ///< by end
+    std::unordered_map<Key, std::uint64_t> last_end;                            ///< of active keys
   };
   void begin(OfRank& of, Key key, std::uint64_t end);
 
   std::vector<OfRank> ranks_;
-  std::unordered_map<Key, std::uint32_t> wanted_;  ///< how many intents want the key
+  std::unordered_map<Key, std::uint32_t> wanted_;  ///< how many ranks want the key
   Changes changes_;
 };
 

@@ -71,7 +71,10 @@ MailDriver::Waiting::~Waiting() {
 }
 
 Status MailDriver::no_memory() const {
-  return Status::error(Code::kOutOfMemory, fmt::format("{}: no memory to go on", name_));
+  Status status;
+  status.code = Code::kOutOfMemory;
+  status.message = "out of memory";  // short enough to need no allocation
+  return status;
 }
 
 bool MailDriver::step_locked() {
@@ -142,6 +145,10 @@ void MailDriver::fail_locked(const Status& status) {
   if (a_sleep_ends()) wake();
 }
 
+void MailDriver::fail_for_want_of_memory() {
+  fail_with(no_memory());
+}
+
 void MailDriver::fail_with(const Status& status) {
   {
     const std::lock_guard lock(mutex_);
@@ -153,7 +160,7 @@ void MailDriver::fail_with(const Status& status) {
 /// Ranks that wait for this one end, too: the communicator has failed. Without the lock.
 void MailDriver::tell_others() {
   if (!tells_.load(std::memory_order_relaxed) || !tells_.exchange(false, std::memory_order_relaxed)) return;
-  if (members_.failure().ok()) (void)members_.abort(failure().message);
+  if (members_.failure().ok()) (void)members_.fail_all(failure());
 }
 
 /// The communicator knows who died. Where a connection broke it gets time to find out: the peer may live, and have left because

@@ -121,6 +121,8 @@ class MailDriver {
     }
   }
 
+  /// A call of this rank has run out of memory half-way.
+  void fail_for_want_of_memory();
   /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
   Status leave();
 

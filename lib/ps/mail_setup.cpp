@@ -49,8 +49,8 @@ std::vector<Rank> peers_of(Rank rank, const RankPlaces& places) {
 
 }  // namespace
 
-MailSetup::MailSetup(comm::Communicator& members, std::string name)
-    : members_(members), name_(std::move(name)), exchange_(members), loaded_(load_process_config()) {}
+MailSetup::MailSetup(comm::Communicator& members, comm::SetUpExchanges& exchanges, std::string name)
+    : members_(members), name_(std::move(name)), exchanges_(exchanges), loaded_(load_process_config()) {}
 
 SpinLimits MailSetup::spin() const {
   return comm::spin_limits(processes_, processes_[static_cast<std::size_t>(members_.rank())]);
@@ -61,22 +61,18 @@ SpinLimits MailSetup::spin() const {
 Result<std::vector<Blob>> MailSetup::tell(const Status& status, const Blob& part, const Blob& mine,
                                           std::vector<Blob>& parts) {
   ByteWriter writer;
-  writer.put_status(status);
   writer.put_bytes(part);
   writer.put_bytes(mine);
-  const auto blobs = exchange_.allgather(writer.take());
+  const auto blobs = exchanges_.allgather_outcomes(status.ok() ? Result<Blob>(writer.take()) : fail(status));
   if (!blobs) return fail(blobs.error());
-  std::vector<Status> statuses;
   std::vector<Blob> told;
   for (std::size_t r = 0; r < blobs->size(); ++r) {
     ByteReader reader((*blobs)[r]);
-    statuses.push_back(reader.get_status());
     const auto of_setup = reader.get_bytes(), of_caller = reader.get_bytes();
     if (!reader.ok()) return fail(comm::malformed(static_cast<Rank>(r)));
     parts.emplace_back(of_setup.begin(), of_setup.end());
     told.emplace_back(of_caller.begin(), of_caller.end());
   }
-  if (Status failure = comm::first_failure(statuses); !failure.ok()) return fail(std::move(failure));
   return told;
 }
 
@@ -191,7 +187,7 @@ Status MailSetup::connect_all() {
 
 Result<std::unique_ptr<TransportMail>> MailSetup::connect(Status status) {
   if (status.ok()) status = connect_all();
-  if (Status agreed = comm::agree(exchange_, status); !agreed.ok()) return fail(std::move(agreed));
+  if (Status agreed = exchanges_.agree(status); !agreed.ok()) return fail(std::move(agreed));
   return std::move(mail_);
 }
 

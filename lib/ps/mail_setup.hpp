@@ -13,7 +13,7 @@
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/agreement.hpp"
-#include "lib/comm/setup/member_exchange.hpp"
+#include "lib/comm/setup/bootstrap.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 #include "lib/comm/setup/wiring.hpp"
 #include "lib/ps/rank_places.hpp"
@@ -28,8 +28,8 @@ namespace hips::ps {
 /// Errors   the same on all ranks. kUnsupported: no transport between two ranks.
 class MailSetup {
  public:
-  /// `name`: of what is set up, for errors.
-  MailSetup(comm::Communicator& members, std::string name);
+  /// `name`: of what is set up, for errors. `exchanges`: of the members.
+  MailSetup(comm::Communicator& members, comm::SetUpExchanges& exchanges, std::string name);
 
   /// First step: finds that `terms` are equal on all ranks, and `status` and this process in order.
   Status announce(Status status, const comm::Terms& terms);
@@ -55,7 +55,7 @@ class MailSetup {
 
   comm::Communicator& members_;
   std::string name_;
-  comm::MemberExchange exchange_;
+  comm::SetUpExchanges& exchanges_;
   LoadedConfig loaded_;
   RankPlaces places_;
   std::vector<comm::ProcessInfo> processes_;  ///< by rank

@@ -80,7 +80,7 @@ Status RowStore::insert(Key key, const std::byte* row) {
   if (number == kNoSlot && header.num_slots == header.max_rows)
     return Status::error(
         Code::kOutOfMemory,
-        fmt::format("the node has {} rows of the table, which is its limit", header.num_rows));
+        fmt::format("it has {} rows, as many as it may have; raise rows_per_node", header.num_rows));
   if (number == kNoSlot) number = header.num_slots;
   const std::uint64_t hash = mixed(key);
   Bucket* const bucket = latch_bucket(hash);

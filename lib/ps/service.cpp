@@ -117,7 +117,7 @@ void Service::change(MailKind kind, std::byte* row, const std::byte* given) cons
 }
 
 bool Service::make_first_row(Key key) {
-  if (!is_home(key) || owner_.contains(key)) return false;
+  if (!is_unused(key)) return false;
   broke(store_.insert(key, options_.first_row.data()));
   return failure_.ok();
 }
@@ -327,7 +327,11 @@ void Service::hand_over(Key key, std::int32_t to, BatchWriter& transfers) {
   Found found = store_.take(key, row_.data());
   if (found == Found::kAbsent) {
     if (const auto coming = coming_.find(key); coming == coming_.end()) {
-      if (make_first_row(key)) found = store_.take(key, row_.data());
+      // It leaves before its first use, and takes no room here.
+      if (is_unused(key)) {
+        std::memcpy(row_.data(), options_.first_row.data(), row_bytes_);
+        found = Found::kHere;
+      }
     } else if (Tenure& last = coming->second.back(); !last.next_owner) {
       // The newest time of ownership that the home knows of ends.
       last.next_owner = to;
@@ -440,7 +444,10 @@ void Service::tell_clock(Rank to, MailKind kind, std::uint64_t clock) {
 }
 
 void Service::broke(Status status) {
-  if (failure_.ok()) failure_ = std::move(status);
+  if (!failure_.ok()) return;
+  if (status.code == Code::kOutOfMemory)
+    status.message = fmt::format("table: the node of rank {}: {}", service(options_.node), status.message);
+  failure_ = std::move(status);
 }
 
 }  // namespace hips::ps

@@ -167,7 +167,9 @@ class Service {
   /// Calls write(node, begin, end) for each range of forwards_ of one group().
   template <typename Write>
   void for_each_node(Write&& write);
-  /// A row whose home is here, which nobody has changed or moved, is made at its first use.
+  /// Whether the home of a row that is not here is, and nobody has changed or moved the row.
+  [[nodiscard]] bool is_unused(Key key) const { return is_home(key) && !owner_.contains(key); }
+  /// Makes such a row at its first use.
   bool make_first_row(Key key);
 
   Options options_;

@@ -35,10 +35,10 @@ void Service::act_on_intents() {
 void Service::want(std::span<const Key> keys) {
   std::vector<Key> staying, coming;
   for (const Key key : keys) {
-    if (is_coming(key) || store_.with(key, [](std::byte*) {}) == Found::kHere || make_first_row(key)) {
-      staying.push_back(key);
-    } else if (store_.num_rows() + coming_.size() >= store_.max_rows()) {
-      // An intent must not fail a table for want of room, as a localize does.
+    // An intent must not fail a table for want of room, as a localize does.
+    const auto is_full = [&] { return store_.num_rows() + coming_.size() >= store_.max_rows(); };
+    if (is_coming(key) || store_.with(key, [](std::byte*) {}) == Found::kHere || is_full() ||
+        make_first_row(key)) {
       staying.push_back(key);
     } else {
       coming_[key].emplace_back();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 #include "lib/comm/setup/member_exchange.hpp"
 #include "lib/ps/table_setup.hpp"
@@ -29,18 +30,26 @@ Result<std::unique_ptr<RowTable>> RowTable::create(comm::Communicator& members, 
 }
 
 Status RowTable::set_up() {
-  auto parts = set_up_table(members_, options_, [this](Rank from, std::span<const std::byte> batches) {
-    return receive(from, batches);
-  });
+  comm::MemberExchange exchange(members_);
+  comm::SetUpExchanges exchanges(exchange);
+  try {
+    if (Status status = set_up(exchanges); !status.ok()) return status;
+  } catch (const std::bad_alloc&) {
+    // The others wait in an exchange.
+    return exchanges.give_up(status_of_exception());
+  }
+  return driver_.greet();
+}
+
+Status RowTable::set_up(comm::SetUpExchanges& exchanges) {
+  auto parts =
+      set_up_table(members_, exchanges, options_,
+                   [this](Rank from, std::span<const std::byte> batches) { return receive(from, batches); });
   if (!parts) return parts.error();
   places_ = std::move(parts->places);
   store_ = std::move(parts->store);
   replicas_ = std::move(parts->replicas);
-  comm::MemberExchange exchange(members_);
-  if (Status status = comm::agree(exchange, begin_to_serve(std::move(parts->mail), parts->spin));
-      !status.ok())
-    return status;
-  return driver_.greet();
+  return exchanges.agree(begin_to_serve(std::move(parts->mail), parts->spin));
 }
 
 /// Local; afterwards this rank can call and be called.
@@ -130,23 +139,30 @@ Status RowTable::begin_call(std::span<const Key> keys) {
 Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
                        const std::byte* given, std::byte* out) {
   if (Status status = begin_call(keys); !status.ok()) return status;
-  std::vector<std::uint32_t> remote;
-  if (!use_local(kind, keys, given, out, remote)) return failure();
-  if (remote.empty()) return Status::success();
-  auto made = std::make_unique<TableCall>();
-  made->kind = kind;
-  made->out = out;
-  made->num_keys = keys.size();
-  Status status = ask(*made, keys, remote, given);
-  if (status.ok()) call = std::move(made);
-  return status;
+  try {
+    std::vector<std::uint32_t> remote;
+    if (!use_local(kind, keys, given, out, remote)) return failure();
+    if (remote.empty()) return Status::success();
+    auto made = std::make_unique<TableCall>();
+    made->kind = kind;
+    made->out = out;
+    made->num_keys = keys.size();
+    Status status = ask(*made, keys, remote, given);
+    if (status.ok()) call = std::move(made);
+    return status;
+  } catch (const std::bad_alloc&) {
+    // Rows that are here have been used: the call must not be repeated.
+    driver_.fail_for_want_of_memory();
+    return failure();
+  }
 }
 
 Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
                      const std::byte* given) {
-  if (client_->num_outstanding() > kMostOutstanding)
-    driver_.wait_until([&] { return client_->num_outstanding() <= kMostOutstanding; },
-                       "answers to earlier calls");
+  const auto has_room = [&] {
+    return client_->num_outstanding() + client_->num_moving() <= kMostOutstanding;
+  };
+  if (!has_room()) driver_.wait_until(has_room, "answers to earlier calls");
   return driver_.send([&] { client_->ask(call, keys, positions, given); });
 }
 

@@ -76,6 +76,7 @@ class RowTable {
  private:
   RowTable(comm::Communicator& members, RowTableOptions options);
   Status set_up();
+  Status set_up(comm::SetUpExchanges& exchanges);
   Status begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimits spin);
   Status begin_call(std::span<const Key> keys);
   Status check_keys(std::span<const Key> keys) const;

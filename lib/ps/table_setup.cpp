@@ -82,8 +82,8 @@ SharedMemoryName get_name(ByteReader& reader) {
 /// A rank's part of the set-up, a step for each exchange.
 class TableSetup {
  public:
-  TableSetup(comm::Communicator& members, const RowTableOptions& options)
-      : rank_(members.rank()), options_(options), setup_(members, "table") {}
+  TableSetup(comm::Communicator& members, comm::SetUpExchanges& exchanges, const RowTableOptions& options)
+      : rank_(members.rank()), options_(options), setup_(members, exchanges, "table") {}
 
   Result<TableParts> run(TransportMail::Receive receive) {
     const Status valid = check(options_);
@@ -155,9 +155,9 @@ class TableSetup {
 
 }  // namespace
 
-Result<TableParts> set_up_table(comm::Communicator& members, const RowTableOptions& options,
-                                TransportMail::Receive receive) {
-  return TableSetup(members, options).run(std::move(receive));
+Result<TableParts> set_up_table(comm::Communicator& members, comm::SetUpExchanges& exchanges,
+                                const RowTableOptions& options, TransportMail::Receive receive) {
+  return TableSetup(members, exchanges, options).run(std::move(receive));
 }
 
 }  // namespace hips::ps

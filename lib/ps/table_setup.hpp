@@ -27,7 +27,7 @@ struct TableParts {
 ///
 /// Cost     three exchanges of all ranks; the table itself makes another and a greeting on each connection.
 /// Errors   the same on all ranks; see RowTable::create().
-Result<TableParts> set_up_table(comm::Communicator& members, const RowTableOptions& options,
-                                TransportMail::Receive receive);
+Result<TableParts> set_up_table(comm::Communicator& members, comm::SetUpExchanges& exchanges,
+                                const RowTableOptions& options, TransportMail::Receive receive);
 
 }  // namespace hips::ps

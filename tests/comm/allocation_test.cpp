@@ -130,8 +130,9 @@ std::string run_rank(int rank, Make make, Armed armed) {
   return sum(*world, values).ok() && values[0] == 3 ? "right" : "the world is broken";
 }
 
-void expect_right(Make make, Armed armed) {
-  hips::test::expect_texts(3, [&](int rank) { return run_rank(rank, make, armed); }, "right", {});
+void expect_right(Make make, Armed armed, const hips::test::Environment& environment = {}) {
+  hips::test::expect_texts(
+      3, [&](int rank) { return run_rank(rank, make, armed); }, "right", environment);
 }
 
 TEST(Allocation, ThatFailsInADuplicateEndsItOnAllRanks) {
@@ -140,6 +141,10 @@ TEST(Allocation, ThatFailsInADuplicateEndsItOnAllRanks) {
 
 TEST(Allocation, ThatFailsInASplitEndsItOnAllRanks) {
   expect_right(split_in_reverse, Armed::kMaking);
+}
+
+TEST(Allocation, ThatFailsInASplitWithASetUpEndsItOnAllRanks) {
+  expect_right(split_in_reverse, Armed::kMaking, {{"HIPS_TRANSPORT", "tcp"}, {"HIPS_TOPO", "switch:3"}});
 }
 
 TEST(Allocation, ThatFailsInACallEndsItOnAllRanks) {

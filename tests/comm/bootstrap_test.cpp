@@ -325,10 +325,10 @@ TEST(Agree, AllRanksGetTheSameOutcome) {
       r.port = port;
       auto bootstrap = make_tcp_bootstrap(r);
       if (!bootstrap) return bootstrap.error();
-      if (Status status = hips::comm::agree(**bootstrap, Status::success()); !status.ok()) return status;
-      return hips::comm::agree(**bootstrap, rank == 1
-                                                ? Status::error(Code::kOutOfMemory, "no memory for 7 bytes")
-                                                : Status::success());
+      if (Status status = hips::comm::SetUpExchanges(**bootstrap).agree(Status::success()); !status.ok())
+        return status;
+      return hips::comm::SetUpExchanges(**bootstrap)
+          .agree(rank == 1 ? Status::error(Code::kOutOfMemory, "no memory for 7 bytes") : Status::success());
     }));
   for (auto& rank : ranks) {
     const Status status = rank.get();

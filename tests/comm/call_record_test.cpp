@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <random>
 #include <thread>
+#include <vector>
 
 namespace call_record_test {
 namespace {
@@ -48,6 +51,49 @@ TEST(CallRecord, LetsOutstandingCallsCompleteInAnyOrder) {
   EXPECT_FALSE(record.at(4).finished);
   record.end(4);
   EXPECT_EQ(record.current().index, 4u);
+  EXPECT_TRUE(record.current().finished);
+}
+
+TEST(CallRecord, CountsAsPlainListsDoInAnyOrder) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    CallRecord record;
+    std::vector<std::uint64_t> outstanding;
+    std::uint64_t last = 0;
+    for (int step = 0; step < 40; ++step) {
+      const auto what = random() % 4;
+      if (what == 0) {
+        outstanding.push_back(record.begin({.count = 1, .type = DataType::kInt32, .op = ReduceOp::kSum}));
+        ++last;
+      } else if (what == 1) {
+        record.add_delegated("MPI_Bcast");
+        ++last;
+        if (random() % 2 == 0) {
+          record.take_back_delegated();
+          --last;
+        }
+      } else if (!outstanding.empty()) {
+        const auto place = outstanding.begin() + static_cast<std::ptrdiff_t>(random() % outstanding.size());
+        record.end(*place);
+        outstanding.erase(place);
+      }
+      const std::uint64_t first =
+          outstanding.empty() ? last : *std::min_element(outstanding.begin(), outstanding.end());
+      ASSERT_EQ(record.last().index, last);
+      if (last - first < CallRecord::kHistory) {
+        ASSERT_EQ(record.current().index, first) << "round " << round << ", step " << step;
+      }
+    }
+  }
+}
+
+TEST(CallRecord, AMillionCallsBehindAnOutstandingOneCostNoMoreThanWithout) {
+  CallRecord record;
+  record.begin({.count = 1, .type = DataType::kInt32, .op = ReduceOp::kSum});
+  // Quadratic, this would take minutes.
+  for (int call = 0; call < 1'000'000; ++call) record.add_delegated("MPI_Barrier");
+  EXPECT_EQ(record.current().index, record.last().index) << "the first one is no longer in the history";
+  record.end(1);
   EXPECT_TRUE(record.current().finished);
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -69,6 +70,13 @@ std::vector<Guard> run_trials(int num_ranks, CallClass of, const Measured& measu
   return ranks;
 }
 
+void expect_decision(const TuningDecision& decided, TuningChoice winner, std::int64_t hips_ns,
+                     std::int64_t native_ns) {
+  EXPECT_EQ(decided.winner, winner);
+  EXPECT_EQ(decided.hips_ns, hips_ns);
+  EXPECT_EQ(decided.native_ns, native_ns);
+}
+
 TuningChoice winner(std::int64_t hips_ns, std::int64_t native_ns) {
   return run_trials(1, kSmall,
                     [&](int, TuningChoice choice, int) {
@@ -97,12 +105,95 @@ TEST(Guard, TrialsAlternateAndDoNotTimeTheFirstCallOfEachSide) {
     for (; !guard.complete(of); guard.add_sample(of, static_cast<std::int64_t>(choices.size()), 0))
       choices.push_back(guard.next(of));
     ASSERT_EQ(choices.size(), 2u * (1 + static_cast<unsigned>(Guard::num_trials(of))));
-    for (std::size_t i = 0; i < choices.size(); ++i)
-      EXPECT_EQ(choices[i], i % 2 == 0 ? TuningChoice::kNative : TuningChoice::kHips);
+    for (std::size_t i = 0; i < choices.size(); i += 2) EXPECT_NE(choices[i], choices[i + 1]);
     EXPECT_EQ(guard.samples(of).size(), choices.size() - 2);
-    EXPECT_EQ(guard.samples(of)[0], 3);
+    const std::vector<std::int64_t> samples(guard.samples(of).begin(), guard.samples(of).end());
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      EXPECT_EQ(choices[static_cast<std::size_t>(samples[i]) - 1],
+                i % 2 == 0 ? TuningChoice::kNative : TuningChoice::kHips);
+    EXPECT_EQ(std::min(samples[0], samples[1]), 3);
   }
   EXPECT_LT(Guard::num_trials(kLarge), Guard::num_trials(kSmall)) << "large calls take longer";
+}
+
+TEST(Guard, ALoopOfShortAndLongCallsDoesNotGiveTheLongOnesToOneSide) {
+  // Both sides take the same time, which differs between the calls of the loop by a factor of two.
+  for (const int period : {2, 3, 4}) {
+    const auto measured = [&](int, TuningChoice choice, int trial) {
+      return (trial % period == 1 ? 2000 : 1000) + (choice == TuningChoice::kNative ? 0 : 10);
+    };
+    const TuningDecision decided = run_trials(1, kSmall, measured)[0].decisions().at(kSmall);
+    EXPECT_EQ(decided.winner, TuningChoice::kHips) << "period " << period;
+  }
+}
+
+TEST(Guard, RequestsFollowTheDecisionWhileItIsLookedAtAgain) {
+  Guard guard(true);
+  EXPECT_EQ(guard.choice_of_requests(kSmall), TuningChoice::kHips);
+  guard.set(kSmall, {.winner = TuningChoice::kNative, .hips_ns = 1000, .native_ns = 500});
+  while (guard.begin_call(kSmall) != TuningChoice::kTrial) {
+  }
+  EXPECT_TRUE(guard.is_review(kSmall));
+  EXPECT_EQ(guard.choice_of_requests(kSmall), TuningChoice::kNative);
+}
+
+TEST(Guard, AClassThatHipsCannotExecuteIsNativeMpisForGood) {
+  Guard guard(true);
+  guard.add_sample(kSmall, 1, 0);
+  guard.give_to_native(kSmall);
+  for (int call = 0; call < 100'000; ++call) ASSERT_EQ(guard.begin_call(kSmall), TuningChoice::kNative);
+  EXPECT_EQ(guard.choice_of_requests(kSmall), TuningChoice::kNative);
+}
+
+TEST(Guard, ALaterGuardOfTheSameRanksGoesOnFromTheTrials) {
+  // A program duplicates a communicator, makes five calls, and frees it, again and again.
+  std::map<CallClass, Guard::Trials> unfinished;
+  std::map<CallClass, TuningDecision> decisions;
+  int guards = 0;
+  for (; decisions.empty() && guards < 100; ++guards) {
+    Guard guard(true);
+    guard.resume(unfinished);
+    for (int call = 0; call < 5 && guard.begin_call(kSmall) == TuningChoice::kTrial; ++call) {
+      EXPECT_EQ(guard.num_done(kSmall), 5 * guards + call);
+      guard.add_sample(kSmall, guard.next(kSmall) == TuningChoice::kNative ? 500 : 1000, 0);
+      if (guard.complete(kSmall)) guard.decide(kSmall);
+    }
+    unfinished = guard.unfinished();
+    decisions = guard.decisions();
+  }
+  EXPECT_EQ(guards, (Guard::most_calls(kSmall) - 2 * Guard::kWarmUps + 2 + 4) / 5);
+  EXPECT_EQ(decisions.at(kSmall).winner, TuningChoice::kNative);
+  EXPECT_TRUE(unfinished.empty());
+
+  // A class that was decided meanwhile has no trials.
+  Guard guard(true);
+  guard.set(kSmall, decisions.at(kSmall));
+  Guard other(true);
+  other.add_sample(kSmall, 1, 0);
+  guard.resume(other.unfinished());
+  EXPECT_EQ(guard.num_done(kSmall), 0);
+}
+
+TEST(Guard, ADecisionThatHoldsIsLookedAtMoreRarelyOnLaterCommunicatorsToo) {
+  const auto calls_until_review = [](const TuningDecision& decision) {
+    Guard guard(true);
+    guard.set(kSmall, decision);
+    int calls = 1;
+    while (guard.begin_call(kSmall) != TuningChoice::kTrial) ++calls;
+    return calls;
+  };
+  Guard guard(true);
+  guard.set(kSmall, {.winner = TuningChoice::kHips, .hips_ns = 500, .native_ns = 1000});
+  const int first = calls_until_review(guard.decisions().at(kSmall));
+  std::int64_t end_ns = 0;
+  while (guard.begin_call(kSmall) != TuningChoice::kTrial) {
+  }
+  while (!guard.complete(kSmall)) {
+    const std::int64_t ns = guard.next(kSmall) == TuningChoice::kNative ? 1000 : 500;
+    guard.add_sample(kSmall, ns, end_ns += ns);
+  }
+  ASSERT_NE(guard.decide(kSmall), nullptr);
+  EXPECT_EQ(calls_until_review(guard.decisions().at(kSmall)), 8 * first);
 }
 
 TEST(Guard, TheFasterSideWinsAndHipsWinsTies) {
@@ -140,14 +231,14 @@ TEST(Guard, NativeMpiHasToWinTwice) {
     return choice == TuningChoice::kNative ? 2000 : trial < 8 ? 9000 : 1000;
   };
   const Guard warmed_up = run_trials(1, kLarge, slow_at_first)[0];
-  EXPECT_EQ(warmed_up.decisions().at(kLarge), (TuningDecision{TuningChoice::kHips, 1000, 2000}));
+  expect_decision(warmed_up.decisions().at(kLarge), TuningChoice::kHips, 1000, 2000);
   int num_calls = 0;
   const auto native_is_faster = [&](int, TuningChoice choice, int) {
     ++num_calls;
     return choice == TuningChoice::kNative ? 1000 : 2000;
   };
   const Guard slower = run_trials(1, kLarge, native_is_faster)[0];
-  EXPECT_EQ(slower.decisions().at(kLarge), (TuningDecision{TuningChoice::kNative, 2000, 1000}));
+  expect_decision(slower.decisions().at(kLarge), TuningChoice::kNative, 2000, 1000);
   EXPECT_EQ(num_calls, Guard::most_calls(kLarge));
 }
 
@@ -158,7 +249,7 @@ TEST(Guard, AllRanksDecideAlikeWhereOneRankMeasuresOtherwise) {
   };
   for (const Guard& guard : run_trials(3, kSmall, slow_in_native)) {
     EXPECT_EQ(guard.choice(kSmall), TuningChoice::kHips);
-    EXPECT_EQ(guard.decisions().at(kSmall), (TuningDecision{TuningChoice::kHips, 2000, 9000}));
+    expect_decision(guard.decisions().at(kSmall), TuningChoice::kHips, 2000, 9000);
   }
   const auto slow_in_hips = [](int rank, TuningChoice choice, int) {
     return choice == TuningChoice::kNative ? 2000 : rank == 1 ? 9000 : 1000;
@@ -201,7 +292,7 @@ TEST(Guard, AReviewChangesTheWinnerWhereCallsAsTheProgramMakesThemAreSlower) {
     };
     const auto first = run_calls(guard, of, 400, native_is_faster);
     EXPECT_EQ(guard.choice(of), TuningChoice::kNative);
-    EXPECT_EQ(guard.decisions().at(of), (TuningDecision{TuningChoice::kNative, 1200, 1000}));
+    expect_decision(guard.decisions().at(of), TuningChoice::kNative, 1200, 1000);
     const auto hips_calls = std::ranges::count(first, TuningChoice::kHips);
     EXPECT_LT(hips_calls, 250) << "it goes back soon";
     // And returns when that has changed, after more calls.

@@ -96,6 +96,56 @@ TEST(Protocol, ARankAsksTheOwnerThatAnsweredItBeforeAndTheHomeWhenItHasChanged) 
   EXPECT_EQ(call(3, MailKind::kPull), 2);
 }
 
+TEST(Protocol, AFullHomeTakesIntentsAndGivesUnusedRowsAway) {
+  std::mt19937_64 random(hips::test::seed());
+  constexpr std::uint64_t kMostRows = 1;
+  SimulatedTable table(2, 1, counters(1), kMostRows, 4096);
+  std::vector<Key> keys;
+  for (Key key = 0; keys.size() < 3; ++key)
+    if (table.places().home_of(key) == 0) keys.push_back(key);
+  const auto call = [&](Rank rank, MailKind kind, Key key, std::uint64_t value) {
+    TableCall made{.kind = kind, .out = reinterpret_cast<std::byte*>(&value), .num_keys = 1};
+    const std::uint32_t position = 0;
+    if (table.use(rank, kind, key, made.out) == Found::kAbsent) {
+      table.client(rank).ask(made, std::span(&key, 1), std::span(&position, 1), made.out);
+      EXPECT_EQ(table.client(rank).num_moving(), kind == MailKind::kLocalize ? 1 : 0);
+    }
+    while (!table.idle()) table.deliver(random);
+    EXPECT_TRUE(made.done);
+    EXPECT_EQ(table.client(rank).num_moving(), 0);
+    return value;
+  };
+  (void)call(0, MailKind::kPush, keys[0], 5);
+  ASSERT_EQ(table.store(0).num_rows(), kMostRows);
+  table.client(0).tell_intent(std::span(&keys[2], 1), 0, 1);
+  while (!table.idle()) table.deliver(random);
+  (void)call(1, MailKind::kLocalize, keys[1], 0);
+  EXPECT_EQ(call(1, MailKind::kPull, keys[1], 7), 0);
+  EXPECT_EQ(call(1, MailKind::kPull, keys[0], 7), 5);
+  EXPECT_EQ(table.store(0).num_rows(), kMostRows);
+  EXPECT_EQ(table.store(1).num_rows(), 1);
+}
+
+TEST(Protocol, AnIntentLastsAsLongAsTheLongestOfARankHoweverOftenItIsTold) {
+  Intents intents(2);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    intents.add(0, 7, 0, 2);
+    intents.add(0, 7, 0, 4);
+    intents.add(0, 7, 0, 3);
+  }
+  intents.add(1, 7, 0, 3);
+  EXPECT_EQ(intents.take_changes().begun, std::vector<Key>{7});
+  for (std::uint64_t clock = 1; clock <= 3; ++clock) {
+    intents.advance(0, clock);
+    intents.advance(1, clock);
+    EXPECT_TRUE(intents.wants(7)) << clock;
+    EXPECT_TRUE(intents.take_changes().ended.empty()) << clock;
+  }
+  intents.advance(0, 4);
+  EXPECT_FALSE(intents.wants(7));
+  EXPECT_EQ(intents.take_changes().ended, std::vector<Key>{7});
+}
+
 /// Workers that pull, push 1 to their own counter and end a clock, as fast as the clocks of the others allow.
 class StaleWorkers {
  public:

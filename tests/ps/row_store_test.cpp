@@ -77,7 +77,7 @@ TEST(RowStore, KeepsItsLimitAndSaysSo) {
   for (Key key = 0; key < 100; ++key) ASSERT_TRUE(store.insert(key, row.data()).ok());
   const Status full = store.insert(100, row.data());
   EXPECT_EQ(full.code, Code::kOutOfMemory);
-  EXPECT_EQ(full.message, "the node has 100 rows of the table, which is its limit");
+  EXPECT_EQ(full.message, "it has 100 rows, as many as it may have; raise rows_per_node");
   std::vector<std::byte> taken(8);
   EXPECT_EQ(store.take(7, taken.data()), Found::kHere);
   EXPECT_TRUE(store.insert(100, row.data()).ok());

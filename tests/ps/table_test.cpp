@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <fstream>
 #include <hips/hips.hpp>
 #include <hips/ps.hpp>
 #include <hips/ps_downpour.hpp>
@@ -429,6 +431,40 @@ TEST(Table, EndsTheCallsOfAllRanksWhenAnExceptionLeavesItsScope) {
                     });
 }
 
+/// Whether the thread sleeps in a system call.
+bool sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  return stat.find(") S ") != std::string::npos;
+}
+
+TEST(Table, IsThereUntilACallOfAnotherThreadHasEndedWhenItIsAborted) {
+  expect_everywhere("right", [](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
+    config.num_keys = 10;
+    hips_ps_table_t table = nullptr;
+    if (hips_ps_table_create(comm.handle(), &config, &table) != HIPS_OK) return hips_last_error();
+    if (rank != 0) {
+      // Rank 0 waits for their clocks, which they do not end.
+      const std::string text = error_text([&] { comm.barrier(); });
+      hips_ps_table_abort(table, "");
+      return text == "aborted: rank 0 aborted the communicator: no more" ? "right" : text;
+    }
+    std::atomic<pid_t> waiting{0};
+    hips_status_t status = HIPS_OK;
+    std::thread other([&] {
+      waiting = gettid();
+      status = hips_ps_advance_clock(table);
+    });
+    while (waiting == 0 || !sleeps(waiting)) std::this_thread::yield();
+    hips_ps_table_abort(table, "no more");
+    other.join();
+    return status == HIPS_ERR_ABORTED ? "right" : "status " + std::to_string(status);
+  });
+}
+
 TEST(Table, FailsOnAllRanksWhenANodeHasNoRoomForRows) {
   for (const Environment& place : kPlaces) {
     if (place.empty()) continue;  // all rows are on one node
@@ -446,10 +482,12 @@ TEST(Table, FailsOnAllRanksWhenANodeHasNoRoomForRows) {
             std::vector<float> rows(1000);
             while (true) table.pull(keys, rows);
           });
-          return failed.substr(failed.find("the node has"));
+          return failed;
         },
         place);
-    EXPECT_EQ(text, "the node has 700 rows of the table, which is its limit");
+    EXPECT_THAT(text, testing::MatchesRegex(
+                          "out of memory: table: the node of rank [01]: it has 700 rows, as many as it may "
+                          "have; raise rows_per_node"));
   }
 }
 

@@ -170,7 +170,7 @@ def tables_of_rows():
         assert table.pull([]).shape == (0, 2, 3)
         out = numpy.zeros((1, 2, 3))
         assert table.pull([5], out=out) is out and out[0, 0, 0] == 5 % size + size
-        for call, error in ((lambda: table.pull([100]), "key 100 is out of range"), (lambda: table.pull([[1]]), "expected a list of integers"),
+        for call, error in ((lambda: table.pull([100]), "key 100 is out of range"), (lambda: table.pull([3, -1]), "key -1 is negative"), (lambda: table.pull([[1]]), "expected a list of integers"),
                             (lambda: table.pull([1.5]), "expected a list of integers"), (lambda: table.pull([1], out=numpy.zeros(6, "float32")), "float32"),
                             (lambda: table.pull([1], out=numpy.zeros(5)), "expected 1 keys times 6"), (lambda: table.push([1, 2], numpy.zeros((3, 2, 3))), "")):
             try:
@@ -195,6 +195,18 @@ def tables_of_rows():
         else:
             raise AssertionError("an intent that ends before it starts")
         comm.barrier()
+    with hips.Table(comm, 10, dtype="bool") as flags:
+        for _ in range(2):
+            flags.push([4], True)
+        comm.barrier()
+        assert flags.pull([4, 5]).tolist() == [True, False]
+        comm.barrier()
+    try:
+        hips.Model(comm, numpy.zeros(3, "bool"))
+    except TypeError as found:
+        assert "bool" in str(found), found
+    else:
+        raise AssertionError("a model of bool")
     with hips.Table(comm, 10, replicas_per_node=10) as shared:
         shared.intent([1, 2], 0, 4)
         for clock in range(3):

@@ -308,9 +308,10 @@ void ShmTransport::close(PeerId peer) {
 
 void ShmTransport::break_endpoint(Endpoint& endpoint, Status error, bool after_arrivals) {
   if (endpoint.state == Endpoint::State::kBroken) return;
+  // First what needs memory: without it the next look finds the end again.
+  broken_.push_back({.peer = endpoint.peer, .error = std::move(error), .after_arrivals = after_arrivals});
   endpoint.state = Endpoint::State::kBroken;
   if (std::exchange(endpoint.watched, false)) watch_.forget(endpoint.pidfd.get());
-  broken_.push_back({.peer = endpoint.peer, .error = std::move(error), .after_arrivals = after_arrivals});
 }
 
 void ShmTransport::look_at_processes() {

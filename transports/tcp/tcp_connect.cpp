@@ -69,7 +69,12 @@ Result<Address> TcpTransport::open(PeerId peer) {
   if (find_endpoint(peer) != nullptr)
     return fail(misuse(fmt::format("tcp: peer {} is already open; close it first", peer)));
   const auto index = static_cast<std::size_t>(peer);
-  if (index >= endpoints_.size()) endpoints_.resize(index + 1);
+  if (index >= endpoints_.size()) {
+    endpoints_.resize(index + 1);
+    ready_.set_capacity(endpoints_.capacity());
+    finished_.set_capacity(endpoints_.capacity());
+    posted_.reserve(endpoints_.capacity());
+  }
   endpoints_[index] = std::make_unique<TcpEndpoint>(peer, options_.queue_entries);
   TcpAddress wire;
   wire.token = endpoints_[index]->own_token;
@@ -143,8 +148,8 @@ void TcpTransport::close(PeerId peer) {
 
 void TcpTransport::discard_events(PeerId peer) {
   const auto is_peer = [peer](const TcpEndpoint* endpoint) { return endpoint->peer == peer; };
-  std::erase_if(ready_, is_peer);
-  std::erase_if(finished_, is_peer);
+  ready_.erase(std::remove_if(ready_.begin(), ready_.end(), is_peer), ready_.end());
+  finished_.erase(std::remove_if(finished_.begin(), finished_.end(), is_peer), finished_.end());
   std::erase_if(broken_, [peer](const Event& event) { return event.peer == peer; });
 }
 
@@ -236,22 +241,24 @@ void TcpTransport::finish_connecting(TcpEndpoint& endpoint) {
 
 void TcpTransport::break_endpoint(TcpEndpoint& endpoint, Status error, Ending ending) {
   if (endpoint.state == TcpEndpoint::State::kBroken) return;
-  endpoint.state = TcpEndpoint::State::kBroken;
   log::info(log::Subsystem::kTransport, "{}", error.message);
+  error.scope = Scope::kPeer;
+  Event event;
+  event.kind = Event::Kind::kPeerDead;
+  event.peer = endpoint.peer;
+  event.error = std::move(error);
+  // Where there is no memory for it nothing has changed yet, and the next poll finds the end again.
+  broken_.push_back(std::move(event));
+  endpoint.state = TcpEndpoint::State::kBroken;
   if (endpoint.fd.valid() && endpoint.watched != 0) watch(endpoint, 0);
   if (ending == Ending::kShutdown && endpoint.fd.valid()) {
     // shutdown() is needed because a forked child may hold the socket and keep the connection open.
     (void)shutdown(endpoint.fd.get(), SHUT_RDWR);
     endpoint.fd.reset();
   }
-  std::erase(finished_, &endpoint);  // no completion follows kPeerDead
+  // No completion follows kPeerDead.
+  finished_.erase(std::remove(finished_.begin(), finished_.end(), &endpoint), finished_.end());
   endpoint.finished = false;
-  error.scope = Scope::kPeer;
-  Event event;
-  event.kind = Event::Kind::kPeerDead;
-  event.peer = endpoint.peer;
-  event.error = std::move(error);
-  broken_.push_back(std::move(event));
 }
 
 void TcpTransport::connection_ended(TcpEndpoint& endpoint, int error) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -191,8 +192,7 @@ void TcpTransport::begin_frame(TcpEndpoint& endpoint, const FrameHeader& header)
 /// Reads from one peer until its socket is empty, kReceivesPerPeer is reached, or `events` is full. An empty
 /// socket clears `ready`. Unless `events` is full, all frames that were received are processed: what is in the
 /// inbox wakes nobody.
-std::size_t TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events) {
-  std::size_t filled = 0;
+void TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events, std::size_t& filled) {
   bool drained = false;
   for (int receives = 0;;) {
     if (endpoint.state == TcpEndpoint::State::kBroken) break;
@@ -200,7 +200,7 @@ std::size_t TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events) 
       if (receive_hello(endpoint)) continue;
     } else if (!endpoint.inbox.in_payload()) {
       if (endpoint.frame.kind == Kind::kPutNotify) {
-        if (filled == events.size()) return filled;
+        if (filled == events.size()) return;
         Event& event = events[filled++];
         event.kind = Event::Kind::kArrival;
         event.peer = endpoint.peer;
@@ -218,7 +218,7 @@ std::size_t TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events) 
       }
     }
     if (drained) break;
-    if (receives == kReceivesPerPeer) return filled;
+    if (receives == kReceivesPerPeer) return;
     ++receives;
     int error = 0;
     switch (endpoint.inbox.receive(endpoint.fd.get(), error)) {
@@ -236,7 +236,6 @@ std::size_t TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events) 
     break;
   }
   endpoint.ready = false;
-  return filled;
 }
 
 // --- Events ----------------------------------------------------------------------------------------------
@@ -290,8 +289,7 @@ bool TcpTransport::poll_few_peers_directly() {
   return true;
 }
 
-std::size_t TcpTransport::take_completions(std::span<Event> events) {
-  std::size_t filled = 0;
+void TcpTransport::take_completions(std::span<Event> events, std::size_t& filled) {
   while (filled < events.size() && !finished_.empty()) {
     TcpEndpoint& endpoint = *finished_.front();
     const Outgoing* done = endpoint.outbox.done();
@@ -308,47 +306,52 @@ std::size_t TcpTransport::take_completions(std::span<Event> events) {
     clear_error(event);
     endpoint.outbox.pop();
   }
-  return filled;
 }
 
-std::size_t TcpTransport::take_arrivals(std::span<Event> events) {
-  std::size_t filled = 0;
+void TcpTransport::take_arrivals(std::span<Event> events, std::size_t& filled) {
   for (std::size_t peers = ready_.size(); peers > 0 && filled < events.size(); --peers) {
     TcpEndpoint& endpoint = *ready_.front();
-    filled += serve(endpoint, events.subspan(filled));
+    serve(endpoint, events, filled);
     ready_.pop_front();
     if (endpoint.ready) ready_.push_back(&endpoint);
+  }
+}
+
+void TcpTransport::take_broken(std::span<Event> events, std::size_t& filled) {
+  for (; filled < events.size() && !broken_.empty(); broken_.pop_front())
+    events[filled++] = std::move(broken_.front());
+}
+
+std::size_t TcpTransport::poll(std::span<Event> events) {
+  std::size_t filled = 0;
+  try {
+    poll(events, filled);
+  } catch (const std::bad_alloc&) {
+    // What was taken must not be lost.
+    if (filled == 0) throw;
   }
   return filled;
 }
 
-std::size_t TcpTransport::take_broken(std::span<Event> events) {
-  std::size_t filled = 0;
-  for (; filled < events.size() && !broken_.empty(); broken_.pop_front())
-    events[filled++] = std::move(broken_.front());
-  return filled;
-}
-
-std::size_t TcpTransport::poll(std::span<Event> events) {
+void TcpTransport::poll(std::span<Event> events, std::size_t& filled) {
   // Comes before events are taken, so that what it finds is among them.
   constexpr std::int64_t kLookEveryNs = 250'000'000;
   if (const std::int64_t now_ns = coarse_now_ns(); now_ns >= next_look_ns_) [[unlikely]] {
     next_look_ns_ = now_ns + kLookEveryNs;
     look_for_silence();
   }
-  std::size_t filled = take_completions(events);
+  take_completions(events, filled);
   if (!poll_few_peers_directly()) poll_sockets();
-  filled += take_arrivals(events.subspan(filled));
+  take_arrivals(events, filled);
   // A socket that had room again, a new connection or the answer to a get has completed requests. They wake
   // nobody, and the caller may sleep after this poll.
-  if (!finished_.empty()) filled += take_completions(events.subspan(filled));
+  if (!finished_.empty()) take_completions(events, filled);
   if (!broken_.empty()) [[unlikely]]
-    filled += take_broken(events.subspan(filled));
+    take_broken(events, filled);
   if (!closing_connections_.empty()) [[unlikely]]
     progress_closing();
   if (!accepting_) [[unlikely]]
     resume_accepting();
-  return filled;
 }
 
 }  // namespace hips::tcp

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/circular_buffer.hpp>
+
 #include "lib/base/os/unique_fd.hpp"
 #include "transports/tcp/acceptor.hpp"
 #include "transports/tcp/closing_connection.hpp"
@@ -73,11 +75,13 @@ class TcpTransport final : public transport::Transport {
   void set_finished(TcpEndpoint& endpoint);
   bool poll_few_peers_directly();
   void poll_sockets();
-  std::size_t serve(TcpEndpoint& endpoint, std::span<transport::Event> events);
+  // The next ones add to `filled` the events that they have taken, also where they throw.
+  void poll(std::span<transport::Event> events, std::size_t& filled);
+  void serve(TcpEndpoint& endpoint, std::span<transport::Event> events, std::size_t& filled);
   void begin_frame(TcpEndpoint& endpoint, const FrameHeader& header);
-  std::size_t take_completions(std::span<transport::Event> events);
-  std::size_t take_arrivals(std::span<transport::Event> events);
-  std::size_t take_broken(std::span<transport::Event> events);
+  void take_completions(std::span<transport::Event> events, std::size_t& filled);
+  void take_arrivals(std::span<transport::Event> events, std::size_t& filled);
+  void take_broken(std::span<transport::Event> events, std::size_t& filled);
   void progress_closing();
 
   TcpOptions options_;
@@ -91,10 +95,12 @@ class TcpTransport final : public transport::Transport {
   RegionTable memory_;
 
   std::vector<std::unique_ptr<TcpEndpoint>> endpoints_;  ///< by PeerId
-  std::deque<TcpEndpoint*> ready_;       ///< have data to read; served round-robin, so that no peer starves
-  std::deque<TcpEndpoint*> finished_;    ///< have completions to report
-  std::vector<TcpEndpoint*> posted_;     ///< have requests of the current post()
-  std::deque<transport::Event> broken_;  ///< kPeerDead events to report
+  // Each has room for all endpoints, and so needs no memory while they work.
+  boost::circular_buffer<TcpEndpoint*>
+      ready_;  ///< have data to read; served round-robin, so that no peer starves
+  boost::circular_buffer<TcpEndpoint*> finished_;  ///< have completions to report
+  std::vector<TcpEndpoint*> posted_;               ///< have requests of the current post()
+  std::deque<transport::Event> broken_;            ///< kPeerDead events to report
   std::vector<ClosingConnection> closing_connections_;
   std::uint32_t direct_polls_ = 0;
 };

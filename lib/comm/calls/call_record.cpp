@@ -1,5 +1,7 @@
 #include "lib/comm/calls/call_record.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "lib/base/type_text.hpp"
@@ -90,12 +92,30 @@ std::uint64_t CallRecord::begin(const CallArgs& args) {
 void CallRecord::end(std::uint64_t index) {
   std::uint64_t finished = finished_index_.load(std::memory_order_relaxed);
   if (index != finished + 1) {
-    ended_early_.push_back(index);
+    add_ended_early(index);
     return;
   }
   ++finished;
-  while (!ended_early_.empty() && std::erase(ended_early_, finished + 1) > 0) ++finished;
+  if (!ended_early_.empty() && ended_early_.front().first == finished + 1) {
+    finished = ended_early_.front().last;
+    ended_early_.erase(ended_early_.begin());
+  }
   finished_index_.store(finished, std::memory_order_release);
+}
+
+void CallRecord::add_ended_early(std::uint64_t index) {
+  const auto after = std::ranges::upper_bound(ended_early_, index, {}, &Run::first);
+  const bool joins_next = after != ended_early_.end() && after->first == index + 1;
+  const auto before = after != ended_early_.begin() ? after - 1 : ended_early_.end();
+  if (before == ended_early_.end() || before->last + 1 != index) {
+    if (joins_next)
+      after->first = index;
+    else
+      ended_early_.insert(after, {index, index});
+    return;
+  }
+  before->last = joins_next ? after->last : index;
+  if (joins_next) ended_early_.erase(after);
 }
 
 void CallRecord::add_delegated(const char* what) {
@@ -112,7 +132,10 @@ void CallRecord::take_back_delegated() {
   slot.index.store(0, std::memory_order_relaxed);
   slot.version.store(version + 2, std::memory_order_release);
   last_index_.store(index - 1, std::memory_order_release);
-  if (std::erase(ended_early_, index) == 0) finished_index_.store(index - 1, std::memory_order_release);
+  if (ended_early_.empty() || ended_early_.back().last != index)
+    finished_index_.store(index - 1, std::memory_order_release);
+  else if (--ended_early_.back().last < ended_early_.back().first)
+    ended_early_.pop_back();
 }
 
 CallEntry CallRecord::last() const {

@@ -56,7 +56,8 @@ class CallRecord {
 
   /// Adds a call that HiPS executes and returns its index.
   std::uint64_t begin(const CallArgs& args);
-  /// Marks the call of this index as complete. Outstanding calls complete in any order.
+  /// Marks the call of this index as complete. Outstanding calls complete in any order; memory and time grow with the gaps
+  /// between those that are complete, not with their number.
   void end(std::uint64_t index);
   /// Adds a call that is delegated to native MPI. `what` lives as long as the program.
   void add_delegated(const char* what);
@@ -79,12 +80,18 @@ class CallRecord {
     std::atomic<std::uint32_t> detail{0};
     std::atomic<const char*> what{nullptr};
   };
+  /// Calls that follow each other.
+  struct Run {
+    std::uint64_t first, last;
+  };
+  void add_ended_early(std::uint64_t index);
   void write(CallEntry::Kind kind, const CallArgs& args, const char* what);
 
   std::array<Slot, kHistory> slots_;
   std::atomic<std::uint64_t> last_index_{0};
   std::atomic<std::uint64_t> finished_index_{0};  ///< this call and all before it are complete
-  std::vector<std::uint64_t> ended_early_;        ///< complete, after an outstanding call; writer only
+  /// Complete, after an outstanding call; ascending, with calls between them. Writer only.
+  std::vector<Run> ended_early_;
 };
 
 }  // namespace hips::comm

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -42,19 +43,28 @@ void Control::Impl::join(GroupConfig config) {
   const std::lock_guard lock(mutex_);
   if (forked_ || stop_) return;
   const std::uint64_t id = config.id;
-  Group& group = groups_[id];
-  group = Group{};
-  group.id = id;
-  group.rank = config.rank;
-  group.presence.assign(config.members.size(), Presence::kPresent);
-  group.members = std::move(config.members);
+  Group made;
+  made.id = id;
+  made.rank = config.rank;
+  made.presence.assign(config.members.size(), Presence::kPresent);
+  made.members = std::move(config.members);
+  Group& group = groups_[id] = std::move(made);
+  try {
+    take_in(group, std::move(config.listener));
+  } catch (const std::bad_alloc&) {
+    // A group that is known by half would take its members' messages for those of others.
+    group_of_.erase(id);
+    groups_.erase(id);
+    throw;
+  }
+}
+
+void Control::Impl::take_in(Group& group, std::weak_ptr<GroupListener> listener) {
+  const std::uint64_t id = group.id;
   std::vector<Rank> all(group.members.size());
   std::iota(all.begin(), all.end(), 0);
-  add(group, {.id = id,
-              .rank = config.rank,
-              .from = 0,
-              .ranks = std::move(all),
-              .listener = std::move(config.listener)});
+  add(group,
+      {.id = id, .rank = group.rank, .from = 0, .ranks = std::move(all), .listener = std::move(listener)});
   seek_hub(group);
   std::vector<EarlyJoin> mine;
   std::erase_if(early_joins_, [&](const EarlyJoin& early) {
@@ -391,6 +401,8 @@ std::int64_t Control::Impl::next_deadline_ns() const {
 void Control::Impl::expire(std::int64_t now_ns) {
   expire_dials(now_ns);
   for (auto& [id, group] : groups_) {
+    if (group.communicators.empty() && !group.leaving && !group.done) [[unlikely]]
+      leave(group);  // there was no memory for it
     expire_members(group, now_ns);
     std::map<Rank, Group::Death> over;
     std::erase_if(group.deaths, [&](const auto& entry) {

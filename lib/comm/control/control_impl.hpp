@@ -221,6 +221,8 @@ class Control::Impl {
   // control_members.cpp: communicators, their failures, queries.
   /// The communicator of this process with that id and its group; null if there is none.
   std::pair<Group*, Member*> find_member(std::uint64_t id);
+  /// join(), once the group is known.
+  void take_in(Group& group, std::weak_ptr<GroupListener> listener);
   void add(Group& group, Member member);
   /// A communicator that a query is about, and the one that it derives from.
   struct Asked {

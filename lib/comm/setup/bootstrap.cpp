@@ -253,65 +253,58 @@ Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& e
   return rendezvous;
 }
 
-Status agree(Bootstrap& bootstrap, const Status& mine) {
-  ByteWriter writer;
-  writer.put_status(mine);
-  const auto all = bootstrap.allgather(writer.blob());
-  if (!all) return all.error();
-  std::vector<Status> by_rank;
-  for (std::size_t r = 0; r < all->size(); ++r) {
-    ByteReader reader((*all)[r]);
-    by_rank.push_back(reader.get_status());
-    if (!reader.ok()) return malformed(static_cast<Rank>(r));
-  }
-  return first_failure(by_rank);
-}
-
 Result<std::vector<Blob>> SetUpExchanges::exchange(std::span<const std::byte> mine, const Status& status) {
-  // At the end: what begins with a version is still that for other versions.
+  // At the end: what begins with a version is still that for other versions. Success takes no bytes.
   ByteWriter of_status;
-  of_status.put_status(status);
+  if (!status.ok()) of_status.put_status(status);
   Blob blob(mine.begin(), mine.end());
   blob.insert(blob.end(), of_status.blob().begin(), of_status.blob().end());
   const auto bytes = static_cast<std::uint32_t>(of_status.blob().size());
   const auto tail = std::as_bytes(std::span(&bytes, 1));
   blob.insert(blob.end(), tail.begin(), tail.end());
+  // Before the exchange: a rank that runs out of memory after the last one is not heard.
+  std::vector<Status> by_rank(static_cast<std::size_t>(size()));
   // Of an exchange that failed it is not known whether it has taken place.
-  has_ended_ = true;
+  others_wait_ = false;
   auto all = bootstrap_.allgather(blob);
   if (!all) return all;
-  has_ended_ = false;
-  std::vector<Status> by_rank;
-  for (Blob& one : *all) {
-    const auto rank = static_cast<Rank>(by_rank.size());
+  for (std::size_t r = 0; r < all->size(); ++r) {
+    Blob& one = (*all)[r];
     std::uint32_t length = 0;
     if (one.size() >= sizeof length)
       std::memcpy(&length, one.data() + one.size() - sizeof length, sizeof length);
-    if (one.size() < sizeof length || one.size() - sizeof length < length) {
-      // Of another version, which the caller names; or broken, which it sees, too.
-      by_rank.emplace_back();
-      continue;
-    }
+    // Of another version, which the caller names; or broken, which it sees, too.
+    if (one.size() < sizeof length || one.size() - sizeof length < length) continue;
     const std::size_t content = one.size() - sizeof length - length;
-    ByteReader reader(std::span<const std::byte>(one).subspan(content, length));
-    Status said = reader.get_status();
-    if (!reader.ok()) said = malformed(rank);
-    by_rank.push_back(std::move(said));
+    if (length != 0) {
+      ByteReader reader(std::span<const std::byte>(one).subspan(content, length));
+      by_rank[r] = reader.get_status();
+      if (!reader.ok()) by_rank[r] = malformed(static_cast<Rank>(r));
+    }
     one.resize(content);
   }
   Status failure = first_failure(by_rank);
-  if (failure.ok()) return all;
-  has_ended_ = true;
-  return fail(std::move(failure));
+  if (!failure.ok()) return fail(std::move(failure));
+  others_wait_ = true;
+  return all;
 }
 
 Result<std::vector<Blob>> SetUpExchanges::allgather(std::span<const std::byte> mine) {
   return exchange(mine, Status::success());
 }
 
+Result<std::vector<Blob>> SetUpExchanges::allgather_outcomes(const Result<Blob>& mine) {
+  return mine ? exchange(*mine, Status::success()) : exchange({}, mine.error());
+}
+
+Status SetUpExchanges::agree(const Status& mine) {
+  const auto all = exchange({}, mine);
+  return all ? Status::success() : all.error();
+}
+
 Status SetUpExchanges::give_up(const Status& status) noexcept {
   try {
-    if (has_ended_) return status;
+    if (!others_wait_) return status;
     const auto all = exchange({}, status);
     return all ? status : all.error();
   } catch (...) {

@@ -34,34 +34,33 @@ class Bootstrap {
   [[nodiscard]] virtual std::function<void()> progress() const { return {}; }
 };
 
-/// Exchanges the outcome of a phase: success if all ranks succeeded, else the same error on all ranks.
-///
-/// Errors   the status of the lowest failed rank, prefixed with "rank r: " unless all ranks have the same one;
-///          or the status of the exchange itself.
-Status agree(Bootstrap& bootstrap, const Status& mine);
-
 /// Exchanges of a set-up that a rank can end on all ranks when it cannot go on: with each goes whether it does.
 ///
-/// Errors   of an exchange: what the lowest rank that gave up said, on all ranks; else those of the bootstrap.
+/// Errors   of an exchange: the status of the lowest failed rank, prefixed with "rank r: " unless all ranks have the same one; else
+///          those of the bootstrap.
 class SetUpExchanges final : public Bootstrap {
  public:
   explicit SetUpExchanges(Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
   [[nodiscard]] Rank rank() const override { return bootstrap_.rank(); }
   [[nodiscard]] Rank size() const override { return bootstrap_.size(); }
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override;
+  /// The same where this rank may have none: all ranks get its error then.
+  Result<std::vector<Blob>> allgather_outcomes(const Result<Blob>& mine);
+  /// Success if all ranks have succeeded, else the same error on all.
+  Status agree(const Status& mine);
   [[nodiscard]] std::function<void()> progress() const override { return bootstrap_.progress(); }
 
   /// Takes part in the exchange in which the others wait, and ends it with `status`; gives what all ranks get. Not where an
   /// exchange of this rank has failed: the others hear of it when the bootstrap goes.
   Status give_up(const Status& status) noexcept;
   /// The others wait in no exchange any more: a later give_up() takes part in none.
-  void end() { has_ended_ = true; }
+  void end() { others_wait_ = false; }
 
  private:
   Result<std::vector<Blob>> exchange(std::span<const std::byte> mine, const Status& status);
 
   Bootstrap& bootstrap_;
-  bool has_ended_ = false;
+  bool others_wait_ = true;  ///< in an exchange, for this rank
 };
 
 /// Wraps the callbacks of the C API.

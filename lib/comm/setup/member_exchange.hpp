@@ -26,10 +26,22 @@ class MemberExchange final : public Bootstrap {
   /// Gathers one number per rank.
   Result<std::vector<std::uint64_t>> numbers(std::uint64_t mine);
 
+  // allgather() in two steps.
+  Status begin(std::span<const std::byte> mine);
+  /// After begin(): then there is nothing to complete(). Needs no memory.
+  [[nodiscard]] bool all_said_the_same() const;
+  Result<std::vector<Blob>> complete(std::span<const std::byte> mine);
+
  private:
+  [[nodiscard]] std::size_t room() const { return head_ - sizeof(std::uint64_t); }
+  Result<std::vector<Blob>> with_rest(std::span<const std::byte> mine);
   Status gather(const void* in, void* out, DataType type, const std::shared_ptr<const Sections>& sections);
 
   Communicator& members_;
+  // Of begin(): the length and the first bytes of what this rank says, and all do.
+  std::size_t head_ = 0;
+  Blob first_, heads_;
+  std::shared_ptr<const Sections> each_;
 };
 
 }  // namespace hips::comm

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "lib/base/exception_status.hpp"
+#include "lib/comm/control/wire.hpp"
+#include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 #include "lib/comm/setup/member_exchange.hpp"
 #include "topology/parts/occupied.hpp"
@@ -20,7 +22,8 @@ namespace hips::comm {
 namespace {
 
 /// The bootstrap of one part, over exchanges of the whole parent. Parts may need different numbers of exchanges:
-/// a part that has finished, successfully or not, keeps taking part until all parts have.
+/// a member that has finished, successfully or not, keeps taking part until all have, and then knows whether all members of
+/// its part succeeded.
 class PartBootstrap final : public Bootstrap {
  public:
   explicit PartBootstrap(MemberExchange& exchange) : exchange_(exchange) {}
@@ -45,31 +48,57 @@ class PartBootstrap final : public Bootstrap {
     std::vector<Blob> ours;
     for (const Rank member : members_) {
       const Blob& blob = (*all)[static_cast<std::size_t>(member)];
-      if (blob.empty() || blob[0] != kBusy)
-        return fail(Code::kInternal,
-                    fmt::format("rank {} of the parent finished before the other members", member));
+      if (is_done(blob)) {
+        follows_ = true;
+        Status status = outcome(*all);
+        return fail(status.ok() ? Status::error(Code::kInternal, "a rank finished before the others")
+                                : std::move(status));
+      }
       ours.emplace_back(blob.begin() + 1, blob.end());
     }
     return ours;
   }
 
-  /// Called when this part needs no more exchanges. Returns when no part does.
-  Status finish() {
+  /// Called when this member needs no more exchanges. Returns when none does: what all members of the part get.
+  Status finish(const Status& mine) {
     if (!broken_.ok()) return broken_;
+    ByteWriter done;
+    done.put(kDone);
+    const bool succeeds = mine.ok() || follows_;
+    if (!succeeds) done.put_status(mine);
     while (true) {
-      auto all = exchange_.allgather(std::span(&kDone, 1));
+      if (Status status = exchange_.begin(done.blob()); !status.ok()) return status;
+      // A rank without memory must not find an error here that the others do not see.
+      if (succeeds && exchange_.all_said_the_same()) return mine;
+      auto all = exchange_.complete(done.blob());
       if (!all) return all.error();
-      if (std::ranges::all_of(*all, [](const Blob& blob) { return blob.size() == 1 && blob[0] == kDone; }))
-        return Status::success();
+      if (std::ranges::all_of(*all, is_done)) return outcome(*all);
     }
   }
 
  private:
+  static bool is_done(const Blob& blob) { return blob.empty() || blob[0] == kDone; }
+  /// Of the members of this part that have finished.
+  [[nodiscard]] Status outcome(std::span<const Blob> all) const {
+    std::vector<Status> by_rank;
+    for (const Rank member : members_) {
+      const Blob& blob = all[static_cast<std::size_t>(member)];
+      Status& status = by_rank.emplace_back();
+      if (!is_done(blob) || blob.size() <= 1) continue;
+      ByteReader reader(blob);
+      (void)reader.get<std::byte>();
+      status = reader.get_status();
+      if (!reader.ok()) status = malformed(member);
+    }
+    return first_failure(by_rank);
+  }
+
   static constexpr std::byte kBusy{1}, kDone{0};
 
   MemberExchange& exchange_;
   std::vector<Rank> members_;  ///< ranks of the parent
   Rank rank_ = 0;
+  bool follows_ = false;  ///< this member has failed since another one has
   Status broken_;
 };
 
@@ -152,10 +181,14 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
     // The others of its part wait for this rank.
     made = fail(SetUpExchanges(bootstrap).give_up(status_of_exception()));
   }
-  Status finished = bootstrap.finish();
-  if (!made) return made;
-  if (!finished.ok()) return fail(std::move(finished));
-  return made;
+  try {
+    Status finished = bootstrap.finish(made ? Status::success() : made.error());
+    if (!finished.ok()) return fail(std::move(finished));
+    return made;
+  } catch (const std::bad_alloc&) {
+    // The others wait in the parent.
+    return fail(parent.fail_all(status_of_exception()));
+  }
 }
 
 Result<std::unique_ptr<Communicator>> duplicate(Communicator& parent) {

@@ -41,6 +41,8 @@ int end_trial(CommRecord& record, const NativeCollective& native, MPI_Comm comm,
   if (const Status status = guard.is_review(of) ? mean_over_ranks(*record.communicator(), guard.samples(of))
                                                 : max_over_ranks(*record.communicator(), guard.samples(of));
       !status.ok()) {
+    // Other ranks may not have seen it.
+    guard.begin_again(of);
     if (record.leaves_after(status)) record.leave_hips();
     return raise_error(comm, record, status, native.name(CallForm::kBlocking));
   }
@@ -77,8 +79,9 @@ int run_trial(CommRecord& record, const NativeCollective& native, ProgramCall& c
   if (const Status wrong = comm::check_arguments(call.args, record.rank(), record.size()); !wrong.ok())
     return raise_error(comm, record, wrong, function);
   if (const int code = call.check_types(); code != MPI_SUCCESS) return code;
-  const Status status =
-      record.guard().is_review(of) ? Status::success() : compare_arguments(communicator, call.args);
+  const Status status = record.guard().is_review(of)
+                            ? Status::success()
+                            : compare_arguments(communicator, call.args, record.guard(), of);
   if (!status.ok()) {
     // Of a communicator that has not failed all ranks know at this call what they passed.
     if (communicator.failure().ok())
@@ -95,9 +98,10 @@ int run_trial(CommRecord& record, const NativeCollective& native, ProgramCall& c
                       record);
   const SystemClock& clock = SystemClock::instance();
   const std::int64_t begin_ns = clock.now_ns();
-  const auto [code, failed_everywhere] =
-      is_native ? ExecutedCall{call_native(&record, native, call.passed, of), false}
+  const auto [code, failed_everywhere, is_too_long] =
+      is_native ? ExecutedCall{.code = call_native(&record, native, call.passed, of)}
                 : execute_and_count(record, native, call);
+  if (is_too_long) record.guard().give_to_native(of);
   if (failed_everywhere) return code;
   if (is_native && is_refusal(code)) {
     record.take_back_delegated();

@@ -62,6 +62,7 @@ namespace detail {
 struct ExecutedCall {
   int code = MPI_SUCCESS;
   bool failed_everywhere = false;
+  bool is_too_long = false;  ///< on all ranks, so that native MPI has executed it
 };
 
 /// Whether HiPS could execute a call, and the size of what it moves.
@@ -193,17 +194,19 @@ template <typename Call>
                                                    Call& call) {
   if (const int code = call.check_types(); code != MPI_SUCCESS) {
     record.guard().take_back_call(call.call_class());
-    return {code, false};
+    return {.code = code};
   }
   if (const int code = call.pack(); code != MPI_SUCCESS) {
     note_unpacked(record, native.name(CallForm::kBlocking), code);
     record.guard().take_back_call(call.call_class());
-    return {raise_code(call.passed.comm, code), false};
+    return {.code = raise_code(call.passed.comm, code)};
   }
-  if (const Status status = record.communicator()->call(call.args); !status.ok())
-    return {end_failed(record, native, call, status), true};
+  if (const Status status = record.communicator()->call(call.args); !status.ok()) {
+    const bool too_long = is_too_long(record, call, status);
+    return {end_failed(record, native, call, status), true, too_long};
+  }
   const int code = call.unpack();
-  return {code == MPI_SUCCESS ? code : raise_code(call.passed.comm, code), false};
+  return {.code = code == MPI_SUCCESS ? code : raise_code(call.passed.comm, code)};
 }
 
 /// Calls `body()`, or `native()` if the call is inside another one or HiPS is inactive. Catches all exceptions,

@@ -28,11 +28,12 @@ Eligibility FunctionCall::accept(const CommRecord& record, Make make) {
   layout_ = *layout;
   int commutes = 0;
   if (native_mpi()->Op_commutative(passed.op, &commutes) != MPI_SUCCESS) return Eligibility::kOtherOp;
-  reduction_ = std::make_unique<LocalReduction>(passed.type, passed.op, commutes != 0);
-  if (!reduction_->op()) throw std::bad_alloc();
+  commutes_ = commutes != 0;
+  // prepare() makes the operation.
+  const auto any_function = static_cast<ReduceOp>(commutes_ ? 0xfe : 0xff);
   const Reduction of_bytes = {Eligibility::kEligible,
                               bytes_type(layout_.extent),
-                              *reduction_->op(),
+                              any_function,
                               static_cast<std::uint32_t>(layout_.extent),
                               1,
                               static_cast<std::uint64_t>(kMostBytes) / layout_.extent};
@@ -43,8 +44,11 @@ Eligibility FunctionCall::accept(const CommRecord& record, Make make) {
 }
 
 void FunctionCall::prepare(CommRecord& record) {
+  reduction_ = std::make_unique<LocalReduction>(passed.type, passed.op, commutes_);
+  if (!reduction_->op()) throw std::bad_alloc();
   call_->prepare(record);
   args = call_->args;
+  args.op = *reduction_->op();
   if (args.out != nullptr)
     num_results_ = args.collective == Collective::kReduceScatter
                        ? args.sections->count(static_cast<std::size_t>(record.rank()))

@@ -36,7 +36,8 @@ class FunctionCall final : public ProgramCall {
   Eligibility accept(const CommRecord& record, Make make);
 
   ElementLayout layout_;
-  std::unique_ptr<LocalReduction> reduction_;
+  bool commutes_ = false;
+  std::unique_ptr<LocalReduction> reduction_;  ///< made by prepare(): native MPI needs none
   std::unique_ptr<ProgramCall> call_;
   std::size_t num_results_ = 0;  ///< elements that this rank gets
   PackedBuffer elements_,

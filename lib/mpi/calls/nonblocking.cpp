@@ -4,19 +4,10 @@
 
 #include "lib/mpi/calls/admission.hpp"
 #include "lib/mpi/calls/dispatch.hpp"
-#include "lib/mpi/native/progress_hook.hpp"
 #include "lib/mpi/requests/mpi_request.hpp"
 
 namespace hips::mpi::detail {
 namespace {
-
-/// Whether a thread of HiPS may call a function of the program, or native MPI, which expect to be called by the thread that
-/// started the request.
-bool computes_elsewhere() {
-  const MpiProcess& process = MpiProcess::instance();
-  return process.thread_mode() == ThreadMode::kSingle &&
-         process.config().config.progress_thread.value_or(!native_has_progress_hook());
-}
 
 /// Whether HiPS executes a call that becomes a request, now that its communicator can: by its arguments and
 /// by the guard's decision. An undecided class is HiPS'.
@@ -24,13 +15,13 @@ bool admit_call(CommRecord& record, const NativeCollective& native, CallForm for
   Eligibility eligibility = call.eligibility();
   if (eligibility == Eligibility::kEligible && form == CallForm::kPersistent && call.packs())
     eligibility = Eligibility::kOtherType;
-  if (eligibility == Eligibility::kEligible && is_user(call.args.op) && computes_elsewhere())
+  if (eligibility == Eligibility::kEligible && is_user(call.args.op) && record.computes_elsewhere())
     eligibility = Eligibility::kOtherOp;
   if (eligibility != Eligibility::kEligible) {
     delegate_as(eligibility, record, native, form, call.passed);
     return false;
   }
-  if (record.guard().choice(call.call_class()) != TuningChoice::kNative) return true;
+  if (record.guard().choice_of_requests(call.call_class()) != TuningChoice::kNative) return true;
   delegate_by_guard("faster in the trials", record);
   return false;
 }

@@ -255,7 +255,8 @@ void CommRecord::keep_meeting(MpiProcess& process, comm::Bootstrap& bootstrap,
     kept = hips::fail(Status::error(Code::kOutOfMemory, "out of memory"));
   }
   // All have it, or none derives from it.
-  if (const Status status = comm::agree(bootstrap, kept ? Status::success() : kept.error()); status.ok())
+  if (const Status status = comm::SetUpExchanges(bootstrap).agree(kept ? Status::success() : kept.error());
+      status.ok())
     process.met().add(world_ranks, *std::move(kept));
 }
 
@@ -276,7 +277,7 @@ bool CommRecord::derive(MpiProcess& process, const std::vector<Rank>& world_rank
   } else {
     guard_ = std::make_unique<Guard>(false);
     auto bootstrap = bootstrap_over(comm_, rank_, size_);
-    failure_ = bootstrap ? comm::agree(**bootstrap, status) : bootstrap.error();
+    failure_ = bootstrap ? comm::SetUpExchanges(**bootstrap).agree(status) : bootstrap.error();
     if (failure_.ok()) failure_ = set_up_guard(process, **bootstrap);
     unsupported_ = failure_.ok() ? std::string() : shortage(failure_);
     if (!unsupported_.empty()) failure_ = Status::success();
@@ -301,7 +302,16 @@ CallClass CommRecord::pay() {
 void CommRecord::start_tuned(MpiProcess& process) {
   guard_ = std::make_unique<Guard>(process.guard_mode(terms_.one_node).has_trials);
   for (const auto& [of, decision] : tuning_->decisions) guard_->set(of, decision);
+  guard_->resume(tuning_->unfinished);
   scope_ = tuning_->scope;
+}
+
+void CommRecord::keep_trials() {
+  try {
+    tuning_->unfinished = guard_->unfinished();
+  } catch (const std::bad_alloc&) {
+    tuning_->unfinished.clear();  // the ranks find that they have made different numbers of them
+  }
 }
 
 Status CommRecord::set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap) {
@@ -346,6 +356,7 @@ Status CommRecord::learn(MpiProcess& process, comm::Bootstrap& bootstrap) {
       writer.put(decision.winner);
       writer.put(decision.hips_ns);
       writer.put(decision.native_ns);
+      writer.put(decision.review_after);
     }
   }
   auto all = bootstrap.allgather(writer.blob());
@@ -357,6 +368,7 @@ Status CommRecord::learn(MpiProcess& process, comm::Bootstrap& bootstrap) {
     decision.winner = reader.get<TuningChoice>();
     decision.hips_ns = reader.get<std::int64_t>();
     decision.native_ns = reader.get<std::int64_t>();
+    decision.review_after = reader.get<std::uint32_t>();
     if (!reader.ok() || kind < 0 || kind >= CallKind::kNum || size_class < 0 ||
         size_class >= CallClass::kNumSizes)
       return Status::error(Code::kMismatch, "rank 0 sent invalid tuning decisions");
@@ -370,7 +382,14 @@ Result<std::unique_ptr<comm::Communicator>> CommRecord::make_another(MpiProcess&
   if (communicator_->derives()) {
     std::vector<Rank> all(static_cast<std::size_t>(size_));
     std::iota(all.begin(), all.end(), 0);
-    return communicator_->derive(all, communicator_->next_derivation(), 0, options_);
+    auto derived = communicator_->derive(all, communicator_->next_derivation(), 0, options_);
+    auto bootstrap = bootstrap_over(comm_, rank_, size_);
+    if (!bootstrap) return hips::fail(bootstrap.error());
+    // All have it, or none: where this rank alone went to native MPI the others would wait for it.
+    Status status = derived ? Status::success() : derived.error();
+    if (status = comm::SetUpExchanges(**bootstrap).agree(status); !status.ok())
+      return hips::fail(std::move(status));
+    return derived;
   }
   auto bootstrap = bootstrap_over(comm_, rank_, size_);
   if (!bootstrap) return hips::fail(bootstrap.error());
@@ -425,6 +444,7 @@ void CommRecord::end(MpiProcess& process) {
     process.report().add_native_time(other_native_ns_);
   }
   if (!communicator_) return;
+  if (tuning_ != nullptr && guard_) keep_trials();
   if (process.reports()) {
     reports_to_ = &process;
     process.report().add_taken(name_, size_, communicator_->describe(), std::exchange(tally_, {}));

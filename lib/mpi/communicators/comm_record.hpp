@@ -66,6 +66,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
 
+  /// As in AdoptionTerms.
+  [[nodiscard]] bool computes_elsewhere() const { return terms_.computes_elsewhere; }
   [[nodiscard]] const TuningScope& scope() const { return scope_; }
   /// Decides who executes the calls that HiPS could. Not while waits().
   [[nodiscard]] Guard& guard() { return *guard_; }
@@ -146,6 +148,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   bool derive(MpiProcess& process, const std::vector<Rank>& world_ranks);
   /// Makes the guard from what is known of this set of processes, without an exchange.
   void start_tuned(MpiProcess& process);
+  /// For later communicators of this set of processes.
+  void keep_trials();
   /// Exchanges the guard's mode, and what is known of communicators of the same scope.
   Status set_up_guard(MpiProcess& process, comm::Bootstrap& bootstrap);
   /// Gives the guards of all ranks the decisions that rank 0 knows.

@@ -29,11 +29,12 @@ namespace hips::mpi {
 class MetProcesses {
  public:
   /// What communicators of one set of processes know from each other: the decisions of their guards, in the order of their
-  /// blocking calls, which is the same on all processes.
+  /// blocking calls, which is the same on all processes, and the trials that led to none yet.
   struct Tuning {
     bool is_known = false;  ///< agreed on by all
     TuningScope scope;
     std::map<CallClass, TuningDecision> decisions;
+    std::map<CallClass, Guard::Trials> unfinished;  ///< of the communicator that ended last
   };
 
   /// The processes have met in a communicator that derives others. Their ranks in MPI_COMM_WORLD, by rank.

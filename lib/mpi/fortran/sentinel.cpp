@@ -14,6 +14,18 @@
 namespace hips::mpi {
 namespace {
 
+/// False where it is certain: common blocks are parts of the program or of a library, as the heap and stacks are not. Takes no
+/// lock, unlike dl_iterate_phdr().
+bool may_be_common([[maybe_unused]] const void* buffer) {
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 35)
+  dl_find_object found{};
+  return _dl_find_object(const_cast<void*>(buffer), &found) == 0;
+#endif
+#endif
+  return true;
+}
+
 /// How often objects were loaded in this process: a list of addresses is complete while it has not changed.
 unsigned long long num_loads() {
   unsigned long long adds = 0;
@@ -30,6 +42,7 @@ unsigned long long num_loads() {
 class Sentinels {
  public:
   Sentinel find(const void* buffer) {
+    if (!may_be_common(buffer)) return Sentinel::kNone;
     const unsigned long long loads = num_loads();
     const std::lock_guard lock(mutex_);
     if (loads != loads_) {

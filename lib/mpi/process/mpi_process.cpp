@@ -119,7 +119,10 @@ Result<AdoptionTerms> MpiProcess::agree_on(MPI_Comm comm, int size) {
     std::iota(world.begin(), world.end(), 0);
     is_wrong = !comm::choose_topology(config_.config.topology, world, world_size_, "MPI_COMM_WORLD");
   }
-  auto terms = agree_on_adoption(comm, size, config_.config, is_wrong, thread_mode_ == ThreadMode::kSingle);
+  const bool one_thread = thread_mode_ == ThreadMode::kSingle;
+  auto terms =
+      agree_on_adoption(comm, size, config_.config, is_wrong, one_thread,
+                        one_thread && config_.config.progress_thread.value_or(!native_has_progress_hook()));
   if (terms) is_on_one_node_ = terms->one_node;
   return terms;
 }

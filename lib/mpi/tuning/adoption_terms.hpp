@@ -18,6 +18,9 @@ struct AdoptionTerms {
   bool one_node = false;  ///< all processes of MPI_COMM_WORLD
   /// Communicators may be derived: in no process do several threads call MPI at once, so set-ups have one order.
   bool derives = false;
+  /// A thread of HiPS completes requests in some process: it may call no function of the program, and not native MPI, which
+  /// expect the thread that started the request.
+  bool computes_elsewhere = false;
 };
 
 /// Exchanges what the ranks of a communicator want. One rank that wants communicators adopted at once decides for all: a
@@ -25,11 +28,12 @@ struct AdoptionTerms {
 ///
 /// At once are adopted communicators where HIPS_ADOPT=always, HIPS_GUARD=off or HIPS_REPRODUCIBLE says so, where a topology or
 /// plan is named for ranks on one node (people want to see the plan run), and where a variable is wrong (people want to hear
-/// of it before the program has computed for an hour). `is_wrong` says the last. `derives`: this process can.
+/// of it before the program has computed for an hour). `is_wrong` says the last. `derives` and `computes_elsewhere` are those of
+/// this process.
 ///
 /// Cost     one MPI_Allgather of 24 bytes of native MPI.
 /// Errors   kAborted: native MPI's error.
 Result<AdoptionTerms> agree_on_adoption(MPI_Comm comm, int size, const Config& config, bool is_wrong,
-                                        bool derives);
+                                        bool derives, bool computes_elsewhere);
 
 }  // namespace hips::mpi

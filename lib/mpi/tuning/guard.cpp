@@ -1,6 +1,7 @@
 #include "lib/mpi/tuning/guard.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <utility>
 
@@ -15,6 +16,12 @@ std::int64_t median(std::vector<std::int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+/// Who executes the trials of a class: one of each two calls each, so that changes while the program runs affect both sides, and
+/// in an order that repeats with no period, as the calls of the program's loops do (the Thue-Morse sequence).
+bool is_of_hips(int call) {
+  return std::popcount(static_cast<unsigned>(call)) % 2 == 1;
 }
 
 /// The median distance from the median: one disturbed trial does not change it.
@@ -57,14 +64,14 @@ Guard::Guard(bool has_trials) : has_trials_(has_trials) {
     of_kind.fill({.choice = has_trials ? TuningChoice::kTrial : TuningChoice::kHips});
 }
 
-void Guard::begin_review(CallClass of, Slot& slot) {
+void Guard::begin_review(CallClass of, Slot& now) {
   if (!has_trials_) return;
-  slot.choice = TuningChoice::kTrial;
+  now.choice = TuningChoice::kTrial;
   trials_[of] = {};
   trials_[of].is_review = true;
   // The more calls have passed, the more a review may take: longer blocks scatter less.
-  trials_[of].block =
-      std::max(review_block(of), static_cast<int>(std::min(review_after_[of] / 100, kLongestBlock)));
+  trials_[of].block = std::max(review_block(of),
+                               static_cast<int>(std::min(decisions_[of].review_after / 100, kLongestBlock)));
 }
 
 bool Guard::is_review(CallClass of) const {
@@ -76,16 +83,17 @@ TuningChoice Guard::next(CallClass of) const {
   const auto trials = trials_.find(of);
   if (trials != trials_.end() && trials->second.is_review)
     return trials->second.calls / trials->second.block % 2 == 0 ? TuningChoice::kNative : TuningChoice::kHips;
-  // Alternating, so that changes while the program runs affect both sides.
-  return trials == trials_.end() || trials->second.calls % 2 == 0 ? TuningChoice::kNative
-                                                                  : TuningChoice::kHips;
+  const int calls = trials == trials_.end() ? 0 : trials->second.calls;
+  return is_of_hips(calls) ? TuningChoice::kHips : TuningChoice::kNative;
 }
 
 void Guard::add_sample(CallClass of, std::int64_t ns, std::int64_t end_ns) {
   Trials& trials = trials_[of];
   const int call = trials.calls++;
   if (!trials.is_review) {
-    if (call >= 2 * kWarmUps) trials.samples.push_back(ns);
+    if (call < 2 * kWarmUps) return;
+    trials.samples.push_back(ns);
+    if (call % 2 == 1 && !is_of_hips(call)) std::swap(trials.samples.back(), *(trials.samples.end() - 2));
     return;
   }
   const int block = trials.block, place = call % block;
@@ -122,6 +130,7 @@ const TuningDecision* Guard::decide_review(CallClass of, std::span<const std::in
   }
   TuningDecision decision{.hips_ns = median(hips), .native_ns = median(native)};
   const TuningChoice before = decisions_[of].winner;
+  const std::uint32_t review_after = decisions_[of].review_after;
   const bool was_hips = before == TuningChoice::kHips;
   const bool calls_say = was_hips ? is_longer(decision.hips_ns, decision.native_ns)
                                   : is_longer(decision.native_ns, decision.hips_ns);
@@ -132,8 +141,7 @@ const TuningDecision* Guard::decide_review(CallClass of, std::span<const std::in
     decision.winner = was_hips ? TuningChoice::kNative : TuningChoice::kHips;
   else
     decision.winner = before;
-  std::uint32_t& review_after = review_after_[of];
-  review_after = changes ? kFirstReview * kGrowth : std::min(review_after, kMostBetween / kGrowth) * kGrowth;
+  decision.review_after = (changes ? kFirstReview : std::min(review_after, kMostBetween / kGrowth)) * kGrowth;
   set(of, decision);
   return &decisions_[of];
 }
@@ -164,16 +172,37 @@ const TuningDecision* Guard::decide(CallClass of) {
   return &decisions_[of];
 }
 
+void Guard::give_to_native(CallClass of) {
+  trials_.erase(of);
+  slot(of) = {.choice = TuningChoice::kNative, .of_requests = TuningChoice::kNative, .until_review = 0};
+}
+
+std::map<CallClass, Guard::Trials> Guard::unfinished() const {
+  std::map<CallClass, Trials> all = trials_;
+  std::erase_if(all, [this](const auto& one) { return one.second.is_review || complete(one.first); });
+  return all;
+}
+
+void Guard::resume(const std::map<CallClass, Trials>& unfinished) {
+  if (!has_trials_) return;
+  for (const auto& [of, trials] : unfinished)
+    if (slot(of).choice == TuningChoice::kTrial) trials_.emplace(of, trials);
+}
+
+int Guard::num_done(CallClass of) const {
+  const auto trials = trials_.find(of);
+  return trials == trials_.end() ? 0 : trials->second.calls;
+}
+
 void Guard::set(CallClass of, const TuningDecision& decision) {
-  std::uint32_t& review_after = review_after_[of];
-  if (review_after == 0) {
+  TuningDecision& now = decisions_[of] = decision;
+  if (now.review_after == 0) {
     // A side that is far slower would waste the calls of the review.
     const auto [faster, slower] = std::minmax(decision.hips_ns, decision.native_ns);
-    review_after = kFirstReview * (slower > 3 * faster ? kGrowth * kGrowth : 1);
+    now.review_after = kFirstReview * (slower > 3 * faster ? kGrowth * kGrowth : 1);
   }
-  slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)] = {
-      .choice = decision.winner, .until_review = has_trials_ ? review_after : 0};
-  decisions_[of] = decision;
+  slot(of) = {
+      .choice = now.winner, .of_requests = now.winner, .until_review = has_trials_ ? now.review_after : 0};
 }
 
 std::map<CallClass, int> Guard::undecided() const {

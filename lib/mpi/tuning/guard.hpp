@@ -67,13 +67,14 @@ struct CallClass {
 struct TuningDecision {
   TuningChoice winner = TuningChoice::kHips;
   std::int64_t hips_ns = 0, native_ns = 0;  ///< medians over trials of the slowest rank's time
+  std::uint32_t review_after = 0;           ///< calls until it is looked at again; 0: not known
   friend bool operator==(const TuningDecision&, const TuningDecision&) = default;
 };
 
 /// Decides for each class of calls of one communicator whether HiPS or native MPI executes them.
 ///
 /// All decisions depend on earlier calls and on times that all ranks have exchanged, so all ranks decide alike
-/// without further messages. A trial is the n-th call of its class; native MPI and HiPS alternate. The caller
+/// without further messages. A trial is the n-th call of its class; of each two native MPI executes one. The caller
 /// replaces samples() by those of all ranks before decide().
 ///
 /// Trials begin on all ranks at the same time, as the calls of a program do not: its ranks are early and late, and share
@@ -104,21 +105,20 @@ class Guard {
   /// Without trials, HiPS executes every class except those that set() gives to native MPI.
   explicit Guard(bool has_trials);
 
-  [[nodiscard]] TuningChoice choice(CallClass of) const {
-    return slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)].choice;
-  }
+  [[nodiscard]] TuningChoice choice(CallClass of) const { return slot(of).choice; }
+  /// For calls that become requests, which take part in no trial: HiPS where nothing is decided.
+  [[nodiscard]] TuningChoice choice_of_requests(CallClass of) const { return slot(of).of_requests; }
   /// The same for a blocking call that begins; now and then it is the first of a review.
   TuningChoice begin_call(CallClass of) {
-    Slot& slot = slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
-    if (slot.choice != TuningChoice::kTrial && --slot.until_review == 0) [[unlikely]]
-      begin_review(of, slot);
-    return slot.choice;
+    Slot& now = slot(of);
+    if (now.choice != TuningChoice::kTrial && --now.until_review == 0) [[unlikely]]
+      begin_review(of, now);
+    return now.choice;
   }
 
   /// Undoes begin_call() for a call that was refused on this rank alone: it did not take place.
   void take_back_call(CallClass of) {
-    Slot& slot = slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
-    if (slot.choice != TuningChoice::kTrial) ++slot.until_review;
+    if (Slot& now = slot(of); now.choice != TuningChoice::kTrial) ++now.until_review;
   }
 
   /// The library that executes the next trial, or the next call of a review.
@@ -138,33 +138,51 @@ class Guard {
   /// with it in every round; not where it is slower in every round. Null: native MPI has not won often enough yet, and trials continue.
   const TuningDecision* decide(CallClass of);
 
+  /// HiPS cannot execute a call of this class, as all ranks have found in the same call: no trial follows, and no review.
+  void give_to_native(CallClass of);
+
   /// Adopts a decision of another run.
   void set(CallClass of, const TuningDecision& decision);
   [[nodiscard]] const std::map<CallClass, TuningDecision>& decisions() const { return decisions_; }
+  struct Trials;
+  /// The trials of classes that are not decided yet. A later guard of the same ranks goes on from them; where ranks find that
+  /// they have made different numbers of them, they begin again.
+  [[nodiscard]] std::map<CallClass, Trials> unfinished() const;
+  void resume(const std::map<CallClass, Trials>& unfinished);
+  /// Completed trials of an undecided class.
+  [[nodiscard]] int num_done(CallClass of) const;
+  void begin_again(CallClass of) { trials_.erase(of); }
   /// Number of completed trials of each undecided class.
   [[nodiscard]] std::map<CallClass, int> undecided() const;
 
  private:
-  struct Trials {
-    int calls = 0, native_wins = 0;
-    bool is_review = false;
-    int block = 0;              ///< calls of one side at a time in a review
-    std::int64_t block_ns = 0;  ///< in the timed calls of the current block of a review
-    std::int64_t begin_ns = 0;  ///< when they began
-    std::vector<std::int64_t> samples;
-  };
   struct Slot {
     TuningChoice choice = TuningChoice::kTrial;
+    TuningChoice of_requests = TuningChoice::kHips;
     std::uint32_t until_review = 0;  ///< calls; 0: none
   };
-  void begin_review(CallClass of, Slot& slot);
+  [[nodiscard]] const Slot& slot(CallClass of) const {
+    return slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
+  }
+  [[nodiscard]] Slot& slot(CallClass of) {
+    return slots_[static_cast<std::size_t>(of.kind.index())][static_cast<std::size_t>(of.size_class)];
+  }
+  void begin_review(CallClass of, Slot& now);
   const TuningDecision* decide_review(CallClass of, std::span<const std::int64_t> samples);
 
   bool has_trials_;
   std::array<std::array<Slot, CallClass::kNumSizes>, CallKind::kNum> slots_;
   std::map<CallClass, Trials> trials_;
-  std::map<CallClass, std::uint32_t> review_after_;  ///< calls between reviews
   std::map<CallClass, TuningDecision> decisions_;
+};
+
+struct Guard::Trials {
+  int calls = 0, native_wins = 0;
+  bool is_review = false;
+  int block = 0;              ///< calls of one side at a time in a review
+  std::int64_t block_ns = 0;  ///< in the timed calls of the current block of a review
+  std::int64_t begin_ns = 0;  ///< when they began
+  std::vector<std::int64_t> samples;
 };
 
 }  // namespace hips::mpi

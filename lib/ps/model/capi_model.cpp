@@ -33,22 +33,22 @@ struct Transfer {
   void* values;
 };
 
-Status start(const Transfer& transfer, hips_ps_model_t handle, std::unique_ptr<ModelCall>& call) {
+Status start(const Transfer& transfer, SharedModel& model, std::unique_ptr<ModelCall>& call) {
   if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
-  if (handle == nullptr) return null_argument(transfer.name, "model");
   if (transfer.pushes && transfer.update == nullptr) return null_argument(transfer.name, "update");
   if (transfer.fetches && transfer.values == nullptr) return null_argument(transfer.name, "values");
-  return handle->model->start(call, static_cast<const std::byte*>(transfer.update), transfer.applied,
-                              static_cast<std::byte*>(transfer.values));
+  return model.start(call, static_cast<const std::byte*>(transfer.update), transfer.applied,
+                     static_cast<std::byte*>(transfer.values));
 }
 
 hips_status_t run(const Transfer& transfer, hips_ps_model_t handle) {
   return guarded([&]() -> Status {
-    std::unique_ptr<ModelCall> call;
-    if (Status status = start(transfer, handle, call); !status.ok()) return status;
+    if (handle == nullptr) return null_argument(transfer.name, "model");
     // Another thread may abort the model, which frees the handle.
-    const std::shared_ptr<SharedModel> model = handle->model;
     const SharedHold comm(*handle->comm);
+    const std::shared_ptr<SharedModel> model = handle->model;
+    std::unique_ptr<ModelCall> call;
+    if (Status status = start(transfer, *model, call); !status.ok()) return status;
     return model->wait(std::move(call));
   });
 }
@@ -57,9 +57,11 @@ hips_status_t start(const Transfer& transfer, hips_ps_model_t handle, hips_reque
   return guarded([&]() -> Status {
     if (request == nullptr) return null_argument(transfer.name, "request");
     if (handle == nullptr) return null_argument(transfer.name, "model");
-    return hips::ps::start_request<ModelCall>(
-        handle->model, *handle->comm, request,
-        [&](std::unique_ptr<ModelCall>& call) { return start(transfer, handle, call); });
+    const SharedHold comm(*handle->comm);
+    const std::shared_ptr<SharedModel> model = handle->model;
+    return hips::ps::start_request<ModelCall>(model, *comm, request, [&](std::unique_ptr<ModelCall>& call) {
+      return start(transfer, *model, call);
+    });
   });
 }
 

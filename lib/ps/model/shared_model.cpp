@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/base/wait/clock.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
@@ -61,7 +62,19 @@ Result<std::unique_ptr<SharedModel>> SharedModel::create(comm::Communicator& mem
 }
 
 Status SharedModel::set_up() {
-  MailSetup setup(members_, "model");
+  comm::MemberExchange exchange(members_);
+  comm::SetUpExchanges exchanges(exchange);
+  try {
+    if (Status status = set_up(exchanges); !status.ok()) return status;
+  } catch (const std::bad_alloc&) {
+    // The others wait in an exchange.
+    return exchanges.give_up(status_of_exception());
+  }
+  return driver_.greet();
+}
+
+Status SharedModel::set_up(comm::SetUpExchanges& exchanges) {
+  MailSetup setup(members_, exchanges, "model");
   const Status valid = check(options_);
   if (Status status = setup.announce(valid, valid.ok() ? terms_of(options_) : comm::Terms{}); !status.ok())
     return status;
@@ -76,17 +89,7 @@ Status SharedModel::set_up() {
   if (!opened) return opened.error();
   auto mail = setup.connect(Status::success());
   if (!mail) return mail.error();
-  comm::MemberExchange exchange(members_);
-  Status serves;
-  try {
-    serves = begin_to_serve(setup.places(), std::move(*mail), setup.spin());
-  } catch (const std::bad_alloc&) {
-    // All ranks hear of it.
-    serves = Status::error(Code::kOutOfMemory,
-                           fmt::format("model: no memory for a shard of {} bytes", shards_.bytes(0)));
-  }
-  if (Status status = comm::agree(exchange, serves); !status.ok()) return status;
-  return driver_.greet();
+  return exchanges.agree(begin_to_serve(setup.places(), std::move(*mail), setup.spin()));
 }
 
 /// Local; afterwards this rank can call and be called.

@@ -61,6 +61,7 @@ class SharedModel {
  private:
   SharedModel(comm::Communicator& members, SharedModelOptions options);
   Status set_up();
+  Status set_up(comm::SetUpExchanges& exchanges);
   Status begin_to_serve(const RankPlaces& places, std::unique_ptr<TransportMail> mail, SpinLimits spin);
   Status receive(std::span<const std::byte> messages);
 

@@ -161,9 +161,8 @@ std::vector<topology::LldpNeighbour> own_neighbours(const discover::RankView& vi
 Result<std::vector<discover::RankView>> gather_views(comm::Bootstrap& bootstrap, const OwnNode& own) {
   auto mine = discover::view_of(bootstrap.rank(), own.node, own.rails, own.config);
   if (mine) mine->neighbours = own_neighbours(*mine);
-  if (Status agreed = comm::agree(bootstrap, mine ? Status::success() : mine.error()); !agreed.ok())
-    return fail(std::move(agreed));
-  const auto all = bootstrap.allgather(discover::encode(*mine));
+  const auto all = comm::SetUpExchanges(bootstrap).allgather_outcomes(
+      mine ? Result<comm::Blob>(discover::encode(*mine)) : fail(mine.error()));
   if (!all) return fail(all.error());
   std::vector<discover::RankView> views;
   for (const comm::Blob& blob : *all) {

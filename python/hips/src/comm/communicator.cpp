@@ -11,6 +11,38 @@ namespace py = pybind11;
 namespace hips::python {
 namespace {
 
+/// Sums of bool are or, products and minima are and.
+hips_op_t op_of_bool(const std::string& what, hips_op_t op) {
+  switch (op) {
+    case HIPS_SUM:
+    case HIPS_MAX:
+    case HIPS_BOR:
+    case HIPS_LOR:
+      return HIPS_LOR;
+    case HIPS_PROD:
+    case HIPS_MIN:
+    case HIPS_BAND:
+    case HIPS_LAND:
+      return HIPS_LAND;
+    case HIPS_BXOR:
+    case HIPS_LXOR:
+      return HIPS_LXOR;
+    default:
+      throw py::value_error("hips: " + what + ": bool has no average; expected another op or type");
+  }
+}
+
+}  // namespace
+
+hips_op_t checked_op(const std::string& what, const Array& array, hips_op_t op) {
+  if (!array.can_be_reduced())
+    throw py::type_error("hips: " + what + ": elements of " + array.type_name() +
+                         " cannot be reduced; expected integers, bool, float16, bfloat16, float32 or float64");
+  return array.is_bool() ? op_of_bool(what, op) : op;
+}
+
+namespace {
+
 constexpr std::array<const char*, 9> kNames = {"allreduce", "reduce", "bcast", "allgather", "reduce_scatter", "gather", "scatter", "alltoall", "barrier"};
 
 const char* name_of(Kind kind) {
@@ -38,34 +70,6 @@ Sections sections_of(Kind kind, std::uint64_t size) {
     default:
       return {1, 1};
   }
-}
-
-/// Sums of bool are or, products and minima are and.
-hips_op_t op_of_bool(const std::string& what, hips_op_t op) {
-  switch (op) {
-    case HIPS_SUM:
-    case HIPS_MAX:
-    case HIPS_BOR:
-    case HIPS_LOR:
-      return HIPS_LOR;
-    case HIPS_PROD:
-    case HIPS_MIN:
-    case HIPS_BAND:
-    case HIPS_LAND:
-      return HIPS_LAND;
-    case HIPS_BXOR:
-    case HIPS_LXOR:
-      return HIPS_LXOR;
-    default:
-      throw py::value_error("hips: " + what + ": bool has no average; expected another op or type");
-  }
-}
-
-hips_op_t checked_op(const std::string& what, const Array& array, hips_op_t op) {
-  if (!array.can_be_reduced())
-    throw py::type_error("hips: " + what + ": elements of " + array.type_name() +
-                         " cannot be reduced; expected integers, bool, float16, bfloat16, float32 or float64");
-  return array.is_bool() ? op_of_bool(what, op) : op;
 }
 
 struct Allgather {

@@ -24,6 +24,11 @@ struct CallOptions {
   int root = 0;
 };
 
+/// The operation on the array's elements: bool, which travels as uint8, has logical ones.
+///
+/// Errors   TypeError, ValueError: names `what`, the type and what would be right.
+hips_op_t checked_op(const std::string& what, const Array& array, hips_op_t op);
+
 /// How a communicator is made.
 struct Settings {
   std::string topology, algorithm, pattern, name;

@@ -13,6 +13,7 @@ SharedValues::SharedValues(const Comm& comm, const py::object& first, std::uint3
                            bool sends_at_once) {
   const Array values = Array::of(first, "Model: first", false);
   if (!values.can_be_reduced()) throw py::type_error("hips: Model: elements of " + values.type_name() + " cannot be added");
+  if (values.is_bool()) throw py::type_error("hips: Model: elements are bool, which updates are not added to; expected numbers");
   hips_ps_model_config_t config = HIPS_PS_MODEL_CONFIG_INIT;
   config.count = values.count();
   config.type = values.type();

@@ -1,5 +1,6 @@
 #include "python/hips/src/comm/table.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -22,12 +23,11 @@ const std::uint64_t* keys_of(const Array& keys) {
 RowsByKey::RowsByKey(const Comm& comm, std::uint64_t num_keys, const py::object& row, hips_op_t update,
                      std::uint64_t rows_per_node, std::uint64_t staleness, std::uint64_t replicas_per_node) {
   const Array first = Array::of(row, "Table: first_row", false);
-  if (!first.can_be_reduced()) throw py::type_error("hips: Table: rows of " + first.type_name() + " cannot be reduced");
   hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
   config.num_keys = num_keys;
   config.type = first.type();
   config.count = static_cast<std::uint32_t>(first.count());
-  config.update = update;
+  config.update = checked_op("Table", first, update);
   config.first_row = first.data();
   config.rows_per_node = rows_per_node;
   config.staleness = staleness;
@@ -74,6 +74,12 @@ RowsByKey::Given RowsByKey::checked(const char* call, Access access, const py::o
   Given given{.keys = Array::of(keys, name + ": keys", false), .rows = {}};
   if (given.keys.type() != HIPS_UINT64 && given.keys.type() != HIPS_INT64)
     throw py::type_error("hips: " + name + ": keys have type " + given.keys.type_name() + "; expected int64 or uint64");
+  if (given.keys.type() == HIPS_INT64) {
+    const auto* const first = static_cast<const std::int64_t*>(given.keys.data());
+    const auto* const end = first + given.keys.count();
+    if (const auto* const below = std::find_if(first, end, [](std::int64_t key) { return key < 0; }); below != end)
+      throw py::value_error("hips: " + name + ": key " + std::to_string(*below) + " is negative; expected 0 and above");
+  }
   if (access == Access::kLocalize || access == Access::kIntent) return given;
   given.rows = Array::of(rows, name + ": rows", access == Access::kPull);
   if (given.rows.type() != type_)
