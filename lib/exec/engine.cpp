@@ -246,8 +246,13 @@ bool EngineImpl::progress() {
   quiet = !moved;
   if (control_pending.load(std::memory_order_relaxed) &&
       control_pending.exchange(false, std::memory_order_acquire)) {
-    take_removed_ranges();
-    take_new_clients();
+    try {
+      take_removed_ranges();
+      take_new_clients();
+    } catch (...) {
+      control_pending.store(true, std::memory_order_release);  // the teams have not seen it
+      throw;
+    }
     for (TeamImpl* team : teams) guard(*team, [&] { team->on_control(); });
     quiet = false;
     moved = true;
@@ -265,6 +270,8 @@ bool EngineImpl::progress() {
   if (!clients.empty()) moved |= advance_clients();
   if (completed_some) {
     completed_some = false;
+    // A waiter counts itself before it looks whether its operation is done; this is the same in the other order.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     tell_waiters();
   }
   return moved;

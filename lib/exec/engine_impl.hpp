@@ -106,8 +106,21 @@ struct EngineImpl final : RangeListener {
     std::vector<std::shared_ptr<const Connection>> connections;
   };
   std::vector<AbandonedStaging> abandoned;
-  /// Headers of teams that are gone, by the records of requests that still read them.
-  std::unordered_map<std::uint32_t, std::shared_ptr<const void>> still_read;
+  /// What requests of a team that is gone still read.
+  struct StillRead {
+    EngineImpl& engine;
+    std::vector<std::vector<std::byte>> headers{};
+    StagingArena::Piece send_memory{}, grant_sources{};
+
+    explicit StillRead(EngineImpl& of) : engine(of) {}
+    StillRead(const StillRead&) = delete;
+    StillRead& operator=(const StillRead&) = delete;
+    ~StillRead() {
+      engine.arena.release(send_memory);
+      engine.grant_arena.release(grant_sources);
+    }
+  };
+  std::unordered_map<std::uint32_t, std::shared_ptr<const StillRead>> still_read;  ///< by their records
   SlotTable slots;
   std::vector<TeamImpl*> teams;
   std::vector<TeamImpl*> active;       ///< teams with outstanding operations or credits to return

@@ -109,11 +109,12 @@ void TeamImpl::on_broken(const Connection& connection) {
 }
 
 void TeamImpl::on_port(const EnginePort& port) {
-  const bool used = std::ranges::any_of(
-      connections_, [&](const UsedConnection& use) { return use.connection->port == &port; });
-  if (!used) return;
-  // One that came up again before a call began is as if nothing had been.
+  const auto is_of_port = [&](const UsedConnection& use) { return use.connection->port == &port; };
+  if (std::ranges::none_of(connections_, is_of_port)) return;
+  // One that came up again before a call began is as if nothing had been; another one may be down.
   port_down_ = port.down;
+  for (const UsedConnection& use : connections_)
+    if (port_down_.ok()) port_down_ = use.connection->port->down;
   if (port_down_.ok()) return;
   port_down_.scope = Scope::kLink;
   if (!in_flight_.empty()) report(port_down_);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/base/type_text.hpp"
 #include "lib/exec/team_impl.hpp"
 
@@ -99,19 +100,19 @@ bool TeamImpl::verify(OperationImpl& operation, std::int32_t c, std::uint64_t nu
 
 void TeamImpl::report(Status status) {
   if (reported_ || failed()) return;
-  reported_ = true;
   if (config_.on_error) {
     config_.on_error(status);
   } else {
     fail(status);
   }
+  reported_ = true;
 }
 
 void TeamImpl::fail(const Status& status) {
   {
     const std::lock_guard lock(control_mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
-    failure_ = status;
+    failure_ = kept(status);
     failed_.store(true, std::memory_order_release);
   }
   engine_.control_pending.store(true, std::memory_order_release);
@@ -168,12 +169,15 @@ void TeamImpl::on_exception(Status status) noexcept {
       failed_.store(true, std::memory_order_release);
     }
   }
+  // What on_control() has not come to ends with the team, too.
+  engine_.control_pending.store(true, std::memory_order_release);
   if (ended_) return;
   ended_by_failure_ = true;
   end_all(failure_);
 }
 
 void TeamImpl::check_left_peers() {
+  if (reported_left_) return;
   for (const OperationImpl* operation : in_flight_) {
     for (const Rank rank : missing(*operation)) {
       if (!left_[rank]) continue;
@@ -184,7 +188,13 @@ void TeamImpl::check_left_peers() {
       status.message = fmt::format("{} #{}: rank {} left without taking part in it; rank {} waits for {}",
                                    to_string(operation->args_.user_collective()), operation->number(), rank,
                                    config_.rank, missing_text(*operation));
-      report(std::move(status));
+      // The control plane knows that the rank has left in order. A later failure has to be reported.
+      reported_left_ = true;
+      if (config_.on_error && !failed()) {
+        config_.on_error(status);
+      } else {
+        report(std::move(status));
+      }
       return;
     }
   }

@@ -210,6 +210,7 @@ class TeamImpl final : public Team {
   /// Those with work, so that a thousand waiting operations cost nothing.
   std::vector<OperationImpl*> with_work_;
   std::vector<std::shared_ptr<OperationImpl>> pool_;
+  std::size_t last_idle_ = 0;  ///< the one in the pool that was used last
   /// Program, count, bytes of an element, boundaries.
   using LayoutKey = std::tuple<std::int32_t, std::uint64_t, std::size_t, Boundaries>;
   std::map<LayoutKey, std::shared_ptr<const Layout>> layouts_;
@@ -224,7 +225,7 @@ class TeamImpl final : public Team {
   bool ended_by_failure_ = false;
   bool any_finished_ = false;        ///< an operation has finished since in_flight_ was last cleaned
   std::int64_t early_arrivals_ = 0;  ///< arrived segments of operations that have not been started here
-  bool reported_ = false;
+  bool reported_ = false, reported_left_ = false;
   std::mutex control_mutex_;  ///< guards what other threads hand over: the next five members
   Status failure_;
   std::vector<Rank> newly_left_;

@@ -65,11 +65,15 @@ void TeamImpl::begin_guarded(OperationImpl& operation) {
 }
 
 std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
-  for (auto& operation : pool_) {
+  // The last one is in the caches; with many outstanding requests those after it are idle, and the first ones are not.
+  for (std::size_t looked = 0; looked < pool_.size(); ++looked) {
+    const std::size_t at = (last_idle_ + looked) % pool_.size();
+    auto& operation = pool_[at];
     // Only the pool refers to the operation, and all its completions have arrived.
     if (operation.use_count() != 1 || !operation->done() || operation->posts_in_flight_ != 0) continue;
     // use_count() does not order this after the last reads of the thread that gave up its reference.
     std::atomic_thread_fence(std::memory_order_acquire);
+    last_idle_ = at;
     return operation;
   }
   pool_.push_back(std::make_shared<OperationImpl>(*this));
@@ -130,9 +134,9 @@ void TeamImpl::begin(OperationImpl& operation) {
   const std::size_t num_steps = layout.steps.size();
   operation.steps_left_ = layout.live_steps;
   operation.steps_.assign(num_steps, {});
-  if (!config_.phantom) {
-    operation.scratch_.resize(static_cast<std::size_t>(layout.scratch_elements) * layout.element_bytes);
-  }
+  const std::size_t scratch_bytes =
+      config_.phantom ? 0 : static_cast<std::size_t>(layout.scratch_elements) * layout.element_bytes;
+  if (operation.scratch_.size() < scratch_bytes) operation.scratch_.resize(scratch_bytes);
   operation.in_base_.resize(in_.size());
   for (std::size_t c = 0; c < in_.size(); ++c) {
     operation.in_base_[c] = in_[c].next_base;

@@ -90,29 +90,26 @@ TeamImpl::~TeamImpl() {
   end_all(Status::error(Code::kAborted, "the communicator was destroyed", Scope::kCommunicator));
   std::erase(engine_.teams, this);
   std::erase(engine_.active, this);
-  // Completions of this team's requests may still arrive, but no operation waits for them.
-  const auto headers = std::make_shared<std::vector<std::vector<std::byte>>>();
-  bool still_read = false;
+  // Completions of this team's requests may still arrive, but no operation waits for them. Until then the NIC may read what they
+  // send, also again, to retransmit a lost packet.
+  auto still_read = std::make_shared<EngineImpl::StillRead>(engine_);
   for (std::uint32_t index = 0; index < engine_.posted.size(); ++index) {
     Posted& posted = engine_.posted[index];
     if (posted.team != this) continue;
     posted.operation = nullptr;
     posted.team = nullptr;
-    still_read = true;
-    engine_.still_read.emplace(index, headers);
+    engine_.still_read.emplace(index, still_read);
   }
-  if (still_read)
-    for (OutChannel& channel : out_) headers->push_back(std::move(channel.headers));
+  for (OutChannel& channel : out_) still_read->headers.push_back(std::move(channel.headers));
+  still_read->grant_sources = grant_sources_;
   give_back_slots();
   // Grant cells are reused only as grant cells, because late grants may still arrive.
   engine_.grant_arena.release(grant_cells_);
-  if (!still_read) engine_.grant_arena.release(grant_sources_);
   if (config_.phantom) {
     for (const auto& [transport, region] : phantom_regions_) transport->deregister(region.local);
   } else if (!ended_by_failure_) {
     engine_.arena.release(staging_);
-    // A NIC that has not completed a request may read its memory again, to retransmit a lost packet.
-    if (!still_read) engine_.arena.release(send_memory_);
+    still_read->send_memory = send_memory_;
   } else {
     EngineImpl::AbandonedStaging abandoned{{staging_, send_memory_}, {}};
     for (const UsedConnection& used : connections_) abandoned.connections.push_back(used.connection);

@@ -14,6 +14,8 @@ UserRegions::~UserRegions() {
 }
 
 UserRegion& UserRegions::of(const UserRange& range) {
+  // forget() needs no memory.
+  leaving_.reserve(num_regions() + 1);
   auto& region = regions_[range.id];
   if (region == nullptr) region = std::make_unique<UserRegion>();
   return *region;

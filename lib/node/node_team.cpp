@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/base/os/futex.hpp"
 #include "lib/base/prefetch.hpp"
 #include "lib/base/wait/wait_clock.hpp"
@@ -427,7 +428,7 @@ void NodeTeam::fail(const Status& status) {
   {
     const std::lock_guard lock(mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
-    failure_ = status;
+    failure_ = kept(status);
     failed_.store(true, std::memory_order_seq_cst);
     if (!connected_) return;
   }

@@ -81,7 +81,9 @@ ByteWriter Control::Impl::hello(const ProcessUid& to) const {
 Control::Impl::Link& Control::Impl::link_to(const ProcessInfo& process) {
   for (Link& link : links_)
     if (link.uid == process.uid && !link.broken) return link;
-  Link& link = links_.emplace_back(UniqueFd());
+  // In the list when it is whole: without a descriptor it would look like a broken one, and its process dead.
+  std::list<Link> made;
+  Link& link = made.emplace_back(UniqueFd());
   link.uid = process.uid;
   link.dialled = true;
   link.unconfirmed.push_back(hello(process.uid).take());
@@ -95,6 +97,7 @@ Control::Impl::Link& Control::Impl::link_to(const ProcessInfo& process) {
       link.candidates = by_reachability(std::move(link.candidates), *mine);
   }
   dial(link);
+  links_.splice(links_.end(), made);
   wake();
   return link;
 }

@@ -99,7 +99,13 @@ void Control::Impl::leave(std::uint64_t id) {
   }
   group->communicators.erase(id);
   group_of_.erase(id);
-  if (group->communicators.empty()) leave(*group);
+  if (!group->communicators.empty()) return;
+  try {
+    leave(*group);
+  } catch (const std::bad_alloc&) {
+    group->leaving = false;  // the thread leaves in its place
+    wake();
+  }
 }
 
 // ---- Failures ------------------------------------------------------------------------------------------

@@ -15,17 +15,17 @@ CommRecord* resolve_record(MPI_Comm comm) {
                                   &flag) != MPI_SUCCESS ||
       !flag)
     return nullptr;
-  t_state.comm = comm;
-  t_state.record = static_cast<CommRecord*>(value);
-  t_state.num_removed = num_removed;
-  return t_state.record;
+  auto* const record = static_cast<CommRecord*>(value);
+  t_state.place_of(comm) = {comm, record, num_removed};
+  return record;
 }
 
 const Reduction& resolve_reduction(MPI_Datatype type, MPI_Op op) {
   // Also of handles that are not predefined: they are not eligible, whichever object they stand for.
+  const Reduction found = find_reduction(type, op);
   t_state.reduced_type = type;
   t_state.op = op;
-  return t_state.reduction = find_reduction(type, op);
+  return t_state.reduction = found;
 }
 
 std::optional<BufferType> resolve_buffer_type(MPI_Datatype type) {

@@ -2,8 +2,10 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 
+#include "lib/mpi/native/abi.hpp"
 #include "lib/mpi/native/buffer_type.hpp"
 #include "lib/mpi/native/predefined.hpp"
 #include "lib/mpi/process/mpi_process.hpp"
@@ -18,7 +20,7 @@ class CommRecord;
 
 /// State that a thread keeps between calls.
 ///
-/// It caches the handles that it resolved last: most calls pass the same ones as the previous call, and asking
+/// It caches the handles that it resolved last: most calls pass the same ones as a call shortly before, and asking
 /// native MPI or searching a table takes longer than a small call. It does not cache handles that MPI may reuse
 /// for another object, except communicators: the end of a record changes num_removed(), which invalidates the
 /// cache.
@@ -27,9 +29,18 @@ struct ThreadState {
   /// go to native MPI and are not counted.
   bool is_inside = false;
 
-  MPI_Comm comm{};
-  CommRecord* record = nullptr;
-  std::uint64_t num_removed = 0;  ///< MpiProcess::num_removed() when `record` was found; 0: none
+  struct KnownComm {
+    MPI_Comm comm{};
+    CommRecord* record = nullptr;
+    std::uint64_t num_removed = 0;  ///< MpiProcess::num_removed() when `record` was found; 0: none
+  };
+  // Programs alternate between a few: the world, rows and columns.
+  static constexpr unsigned kCommBits = 2;
+  std::array<KnownComm, 1U << kCommBits> comms{};
+  [[nodiscard]] KnownComm& place_of(MPI_Comm comm) {
+    const auto bits = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(to_context(comm)));
+    return comms[bits * 0x9e3779b97f4a7c15ULL >> (64 - kCommBits)];
+  }
 
   MPI_Datatype reduced_type{};
   MPI_Op op{};
@@ -55,7 +66,7 @@ std::optional<BufferType> resolve_buffer_type(MPI_Datatype type);
 
 /// The record of a communicator; null if it has none yet, and for MPI_COMM_NULL.
 inline CommRecord* record_of(MPI_Comm comm) {
-  const ThreadState& last = t_state;
+  const ThreadState::KnownComm& last = t_state.place_of(comm);
   if (last.comm != comm || last.num_removed != MpiProcess::num_removed()) return detail::resolve_record(comm);
   if (last.record == nullptr) __builtin_unreachable();  // num_removed() is never 0
   return last.record;

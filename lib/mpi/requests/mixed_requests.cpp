@@ -15,7 +15,7 @@
 namespace hips::mpi {
 namespace {
 
-constexpr int kRoundsPerClockRead = 64;
+constexpr int kRoundsPerClockRead = 64, kRoundsPerNap = 16;
 /// As long as a wait in HiPS alone waits before it asks for missing ranks.
 constexpr std::int64_t kLongNs = 1'000'000'000;
 constexpr std::chrono::microseconds kNap{50};
@@ -111,7 +111,8 @@ void set_empty(MPI_Status* status) {
 
 void AlternatingWait::next() {
   process_.progress_native();
-  if (is_long_)
+  // Data may begin to flow after a long wait: then a nap in each round would be most of the time.
+  if (is_long_ && rounds_ % kRoundsPerNap == 0)
     std::this_thread::sleep_for(kNap);
   else
     sched_yield();
