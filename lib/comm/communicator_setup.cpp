@@ -152,7 +152,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
     }
     Measurement measurement;
     if (wants_measurement(design, *config, processes)) {
-      design.network = agreed->network;
+      if (agreed->network && is_enough_for(processes, *agreed->network)) design.network = agreed->network;
       if (!design.network) {
         auto measured = measure_network(bootstrap, {.config = *config,
                                                     .clock = options.clock,

@@ -18,6 +18,7 @@ struct Constants {
   /// The spec of the topology between the nodes on which that was, and the times of calls there, by candidate (candidates()).
   std::string spec{};
   std::vector<TriedTimes> tried{};
+  std::uint32_t num_nodes = 0;  ///< among which that was
   friend bool operator==(const Constants&, const Constants&) = default;
 };
 

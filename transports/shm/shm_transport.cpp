@@ -480,6 +480,16 @@ void ShmTransport::drop_completions(PeerId peer) {
 
 std::size_t ShmTransport::post(std::span<const WorkRequest> requests) {
   std::size_t taken = 0;
+  try {
+    post(requests, taken);
+  } catch (const std::bad_alloc&) {
+    // Those that were taken must not be posted again.
+    if (taken == 0) throw;
+  }
+  return taken;
+}
+
+void ShmTransport::post(std::span<const WorkRequest> requests, std::size_t& taken) {
   for (const WorkRequest& request : requests) {
     Endpoint* peer = find_endpoint(request.peer);
     if (peer == nullptr || peer->state != Endpoint::State::kConnected) [[unlikely]] {
@@ -500,8 +510,9 @@ std::size_t ShmTransport::post(std::span<const WorkRequest> requests) {
       ++taken;
       continue;
     }
+    const bool moved = move(*peer, request);
     ++taken;
-    if (!move(*peer, request)) [[unlikely]]
+    if (!moved) [[unlikely]]
       continue;
     if (notify) {
       peer->outbox.push(request.token);
@@ -509,7 +520,6 @@ std::size_t ShmTransport::post(std::span<const WorkRequest> requests) {
     }
     if (request.signalled) queue_completion(request);
   }
-  return taken;
 }
 
 // --- Polling ---------------------------------------------------------------------------------------------

@@ -69,6 +69,8 @@ class ShmTransport final : public transport::Transport {
   void disarm() override;
 
  private:
+  /// Adds to `taken` the requests that it has taken, also where it throws.
+  void post(std::span<const transport::WorkRequest> requests, std::size_t& taken);
   /// A region of the peer that is mapped here. Its index is the owner's MemoryId.
   struct MappedRegion {
     std::uint64_t token = 0;

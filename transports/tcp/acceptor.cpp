@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kHelloTimeoutNs = 10'000'000'000;
 constexpr std::int64_t kAcceptPauseNs = 1'000'000'000;
+constexpr std::size_t kManyPending = 64;
 
 }  // namespace
 
@@ -51,7 +52,8 @@ void Acceptor::drop_expired() {
 }
 
 int Acceptor::accept() {
-  drop_expired();
+  // A rank that computes sends its hello when it polls next: no reason to drop it while there are few.
+  if (pending_.size() >= kManyPending) drop_expired();
   SocketAddress peer{.length = sizeof(sockaddr_storage)};
   UniqueFd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.length,
                       SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -60,6 +62,7 @@ int Acceptor::accept() {
       log::error(log::Subsystem::kTransport,
                  "tcp: {} cannot accept a connection: {}; raise the limit of open files (ulimit -n)",
                  to_string(address_), std::strerror(errno));
+      drop_expired();
       paused_until_ns_ = SystemClock::instance().now_ns() + kAcceptPauseNs;
     }
     return -1;

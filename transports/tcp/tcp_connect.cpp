@@ -70,10 +70,13 @@ Result<Address> TcpTransport::open(PeerId peer) {
     return fail(misuse(fmt::format("tcp: peer {} is already open; close it first", peer)));
   const auto index = static_cast<std::size_t>(peer);
   if (index >= endpoints_.size()) {
+    // The endpoints last: without memory for one of these there are no more than before.
+    const std::size_t capacity = std::max(2 * endpoints_.size(), index + 1);
+    ready_.set_capacity(capacity);
+    finished_.set_capacity(capacity);
+    posted_.reserve(capacity);
+    endpoints_.reserve(capacity);
     endpoints_.resize(index + 1);
-    ready_.set_capacity(endpoints_.capacity());
-    finished_.set_capacity(endpoints_.capacity());
-    posted_.reserve(endpoints_.capacity());
   }
   endpoints_[index] = std::make_unique<TcpEndpoint>(peer, options_.queue_entries);
   TcpAddress wire;
@@ -290,7 +293,9 @@ void TcpTransport::look_for_silence() {
       continue;
     tcp_info info{};
     socklen_t size = sizeof info;
-    if (getsockopt(endpoint->fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_unacked == 0)
+    // What was just sent is not acknowledged either: it is silence when the kernel has begun to repeat it.
+    if (getsockopt(endpoint->fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_unacked == 0 ||
+        info.tcpi_retransmits == 0)
       continue;
     const std::int64_t silent_ns = std::int64_t{info.tcpi_last_ack_recv} * 1'000'000;
     if (silent_ns < options_.dead_after_ns) continue;

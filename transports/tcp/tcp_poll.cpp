@@ -228,6 +228,8 @@ void TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events, std::si
         drained = true;
         continue;
       case Inbox::ReceiveResult::kNothing:
+        // Sending has failed for another reason than the connection: memory that the program has unmapped.
+        if (endpoint.send_error != 0) connection_ended(endpoint, 0);
         break;
       case Inbox::ReceiveResult::kEnd:
         connection_ended(endpoint, error);

@@ -111,14 +111,15 @@ Result<std::unique_ptr<QueuePair>> VerbsTransport::make_pair(VerbsEndpoint& endp
 
 void VerbsTransport::drop_pair(std::unique_ptr<QueuePair> pair) {
   if (pair == nullptr) return;
+  pair->stop();
   if (has_shared_receives(*pair)) {
-    // Posts the receives that it used; its set of shared receives then serves another queue pair.
+    // Finds and posts the receives that it used; its set of shared receives then serves another queue pair.
+    sweep();
     (void)pair->post_receives();
     ++spare_receives_;
     --num_sharing_;
     sharing_.erase(pair->handle().qp_num);
   }
-  pair->stop();
   Slot& slot = slots_[pair->slot()];
   slot.pair = nullptr;
   slot.generation = (slot.generation + 1) & 0x7fffU;
@@ -310,6 +311,12 @@ Status VerbsTransport::join(VerbsEndpoint& endpoint) {
 void VerbsTransport::break_endpoint(VerbsEndpoint& endpoint, Status error) {
   if (endpoint.state == VerbsEndpoint::State::kBroken || endpoint.state == VerbsEndpoint::State::kClosing)
     return;
+  // First what needs memory: without it nothing has changed yet.
+  Event dead;
+  dead.kind = Event::Kind::kPeerDead;
+  dead.peer = endpoint.peer;
+  dead.error = endpoint.cause = std::move(error);
+  push(std::move(dead));
   if (endpoint.state == VerbsEndpoint::State::kConnecting) --num_connecting_;
   endpoint.state = VerbsEndpoint::State::kBroken;
   endpoint.pending.clear();
@@ -319,11 +326,6 @@ void VerbsTransport::break_endpoint(VerbsEndpoint& endpoint, Status error) {
     std::erase(chained_, pair.get());
     pair->stop();
   }
-  Event dead;
-  dead.kind = Event::Kind::kPeerDead;
-  dead.peer = endpoint.peer;
-  dead.error = endpoint.cause = std::move(error);
-  push(std::move(dead));
 }
 
 void VerbsTransport::drop_endpoint(VerbsEndpoint& endpoint) {
@@ -568,7 +570,8 @@ void VerbsTransport::poll_connections() {
       removed.kind = Event::Kind::kPortDown;
       removed.error =
           Status::error(Code::kPeerLost, fmt::format("verbs: {} was removed", port_.name), Scope::kLink);
-      if (!std::exchange(port_down_reported_, true)) push(std::move(removed));
+      if (!port_down_reported_) push(std::move(removed));
+      port_down_reported_ = true;
     } else {
       advance_connection(event);
     }

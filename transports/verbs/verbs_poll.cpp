@@ -209,7 +209,7 @@ void VerbsTransport::poll_async_events() {
       case IBV_EVENT_PORT_ERR:
       case IBV_EVENT_DEVICE_FATAL:
         if (event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num != port_.port) break;
-        if (std::exchange(port_down_reported_, true)) break;
+        if (port_down_reported_) break;
         port_down.kind = Event::Kind::kPortDown;
         port_down.error =
             Status::error(Code::kPeerLost,
@@ -219,6 +219,7 @@ void VerbsTransport::poll_async_events() {
                                       port_.name, host_, ibv_event_type_str(event.event_type), port_.name),
                           Scope::kLink);
         push(std::move(port_down));
+        port_down_reported_ = true;
         break;
       case IBV_EVENT_PORT_ACTIVE:
         if (event.element.port_num == port_.port && std::exchange(port_down_reported_, false)) {

@@ -211,6 +211,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
 void put_constants(ByteWriter& writer, const cost::Constants& constants) {
   for (const double one : {constants.hop_seconds, constants.message_seconds, constants.bytes_per_s})
     writer.put(one);
+  writer.put(constants.num_nodes);
   writer.put_text(constants.spec);
   writer.put(static_cast<std::uint32_t>(constants.tried.size()));
   for (const cost::TriedTimes& one : constants.tried) {
@@ -223,6 +224,7 @@ cost::Constants get_constants(ByteReader& reader) {
   cost::Constants constants;
   for (double* one : {&constants.hop_seconds, &constants.message_seconds, &constants.bytes_per_s})
     *one = reader.get<double>();
+  constants.num_nodes = reader.get<std::uint32_t>();
   constants.spec = reader.get_text();
   const auto count = reader.get<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
@@ -325,8 +327,9 @@ Result<Agreed> compare(const std::vector<Blob>& blobs) {
     agreed.processes.push_back(get_process(reader));
     const auto proposed = reader.get<std::uint64_t>();
     if (r == 0) agreed.id = proposed;
-    const auto network = get_constants(reader);
-    if (!agreed.network && network != cost::Constants()) agreed.network = network;
+    auto network = get_constants(reader);
+    if (network.num_nodes > (agreed.network ? agreed.network->num_nodes : 0))
+      agreed.network = std::move(network);
     spares.push_back(get_spares(reader));
     terms.push_back(get_terms(reader));
     if (!reader.ok()) return fail(Code::kMismatch, fmt::format("rank {} sent an invalid announcement", r));

@@ -25,10 +25,9 @@ struct Announcement {
   std::uint32_t version = kWireVersion;
   Status status;
   ProcessInfo process;
-  std::uint64_t id = 0;  ///< a proposal; that of rank 0 becomes the communicator's id
-  std::optional<cost::Constants>
-      network;                    ///< that this process knows; the first of the ranks' counts for all
-  std::vector<SpareNote> spares;  ///< that this rank has
+  std::uint64_t id = 0;                    ///< a proposal; that of rank 0 becomes the communicator's id
+  std::optional<cost::Constants> network;  ///< that this process knows; that of the most nodes counts for all
+  std::vector<SpareNote> spares;           ///< that this rank has
   Terms terms;
 };
 

@@ -51,7 +51,7 @@ class KnownNetwork {
   }
   void set(const cost::Constants& constants) {
     const std::lock_guard lock(mutex_);
-    constants_ = constants;
+    if (!constants_ || constants.num_nodes >= constants_->num_nodes) constants_ = constants;
   }
   static KnownNetwork& instance() {
     static KnownNetwork known;
@@ -356,6 +356,12 @@ void remember_network(const cost::Constants& constants) {
   KnownNetwork::instance().set(constants);
 }
 
+bool is_enough_for(const std::vector<ProcessInfo>& processes, const cost::Constants& measured) {
+  constexpr std::size_t kFarMore = 4;
+  const std::size_t num_nodes = first_ranks(processes).size(), known = measured.num_nodes;
+  return known <= 2 ? num_nodes <= 2 : num_nodes < kFarMore * known;
+}
+
 bool wants_measurement(const Design& design, const Config& config,
                        const std::vector<ProcessInfo>& processes) {
   const bool is_left =
@@ -389,8 +395,9 @@ Result<Measurement> measure_network(Bootstrap& bootstrap, const MeasurementOrder
   auto all = exchange_outcomes(bootstrap, mine);
   if (!all || !*all) return all ? Result<Measurement>(Measurement()) : fail(all.error());
   ByteReader reader((**all)[static_cast<std::size_t>(members.front())]);
-  const cost::Constants constants = get_constants(reader);
+  cost::Constants constants = get_constants(reader);
   if (!reader.ok() || !(constants.bytes_per_s > 0)) return Measurement();
+  constants.num_nodes = static_cast<std::uint32_t>(members.size());
   return Measurement{.constants = constants, .connections = std::move(team)};
 }
 

@@ -15,11 +15,15 @@
 
 namespace hips::comm {
 
-/// What this process knows of the network between nodes: measured once, by the first communicator that needs it.
+/// What this process knows of the network between nodes: measured by the first communicator that needs it, and again by one of far
+/// more nodes.
 ///
 /// Threads  any.
 std::optional<cost::Constants> known_network();
 void remember_network(const cost::Constants& constants);
+/// Whether what was measured says enough of the network between the nodes of these processes. Between two nodes nothing arrives at
+/// once, so it does not show what a message takes of a rank that has several.
+bool is_enough_for(const std::vector<ProcessInfo>& processes, const cost::Constants& measured);
 
 /// The inputs of measure_network().
 struct MeasurementOrder {

