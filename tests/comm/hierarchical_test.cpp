@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstdint>
@@ -306,6 +307,30 @@ TEST(HierarchicalCall, runs_with_other_outstanding_calls_on_several_communicator
       while (!open.empty()) end_one();
       exchange.meet();
     });
+  }
+}
+
+TEST(HierarchicalCall, of_a_barrier_ends_on_no_rank_before_all_have_begun_it) {
+  const int rounds = test::runs_a_sample() ? 200 : 2'000;
+  for (const std::uint64_t id : {1, 2}) {
+    for (const char* spec : {"switch:2/2", "switch:2/3", "torus:3/2", "3,2", "1,3", "2,1,3"}) {
+      const Rank size = job_of(spec).design.topology.num_ranks();
+      std::atomic<int> begun{0};
+      on_all_ranks(size, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
+        Member member(engine, transport, spec, id, rank, exchange);
+        std::mt19937_64 own(test::seed() + static_cast<std::uint64_t>(rank));
+        const auto barrier = member.make_call();
+        for (int round = 1; round <= rounds; ++round) {
+          if (own() % 8 == 0) std::this_thread::yield();
+          begun.fetch_add(1);
+          expect_ok(barrier->set({.collective = Collective::kBarrier}));
+          barrier->start();
+          expect_ok(barrier->wait(long_wait()));
+          ASSERT_GE(begun.load(), round * size) << "rank " << rank << " in round " << round;
+        }
+        exchange.meet();
+      });
+    }
   }
 }
 

@@ -204,6 +204,34 @@ TEST(Guard, TheFasterSideWinsAndHipsWinsTies) {
   EXPECT_EQ(winner(1000, 900), TuningChoice::kNative);
 }
 
+TEST(Guard, ABarrierIsHipsOnlyWhereItIsFaster) {
+  constexpr CallClass kBarrier{Collective::kBarrier, 1};
+  const auto winner_of = [](std::int64_t hips_ns, std::int64_t native_ns) {
+    return run_trials(1, kBarrier,
+                      [&](int, TuningChoice choice, int) {
+                        return choice == TuningChoice::kNative ? native_ns : hips_ns;
+                      })[0]
+        .choice(kBarrier);
+  };
+  EXPECT_EQ(winner_of(1000, 1000), TuningChoice::kNative);
+  EXPECT_EQ(winner_of(1000, 1040), TuningChoice::kNative);
+  EXPECT_EQ(winner_of(1000, 1100), TuningChoice::kHips);
+
+  // And where it stays so: in the program, whose ranks are early and late, both may take as long.
+  for (const auto& [native_ns, stays] : {std::pair<std::int64_t, bool>{1000, false}, {1200, true}}) {
+    Guard guard(true);
+    guard.set(kBarrier, {.winner = TuningChoice::kHips, .hips_ns = 500, .native_ns = 1000});
+    while (guard.begin_call(kBarrier) != TuningChoice::kTrial) {
+    }
+    for (std::int64_t end_ns = 0; !guard.complete(kBarrier);) {
+      const std::int64_t ns = guard.next(kBarrier) == TuningChoice::kNative ? native_ns : 1000;
+      guard.add_sample(kBarrier, ns, end_ns += 5000);
+    }
+    ASSERT_NE(guard.decide(kBarrier), nullptr);
+    EXPECT_EQ(guard.choice(kBarrier), stays ? TuningChoice::kHips : TuningChoice::kNative);
+  }
+}
+
 TEST(Guard, ADifferenceWithinTheScatterOfTheSamplesIsATie) {
   // Native MPI's median is 10 % lower, but both scatter by 20 %.
   const auto of = [](std::int64_t centre, int trial) { return centre + (trial / 2 % 3 - 1) * centre / 5; };

@@ -15,8 +15,9 @@ constexpr std::uint64_t kLeastShareBytes = 64U << 10U;
 }  // namespace
 
 HierarchicalCall::Path HierarchicalCall::path_of(const CallArgs& args) const {
-  if (args.collective != Collective::kAllreduce || is_ordered(args.op)) return Path::kPlan;
-  const std::uint64_t bytes = args.count * size_of(args.type);
+  const bool is_barrier = args.collective == Collective::kBarrier;
+  if (!is_barrier && (args.collective != Collective::kAllreduce || is_ordered(args.op))) return Path::kPlan;
+  const std::uint64_t bytes = is_barrier ? sizeof token_ : args.count * size_of(args.type);
   if (!parts_.team.plans.is_automatic(bytes)) return Path::kPlan;
   // An empty vector cannot be divided.
   if (bytes == 0 || bytes <= parts_.between.whole_up_to_bytes) return Path::kWhole;
@@ -24,13 +25,22 @@ HierarchicalCall::Path HierarchicalCall::path_of(const CallArgs& args) const {
   return parts_.calls.staging_holds(size_of(args.type)) ? Path::kShares : Path::kPlan;
 }
 
-Status HierarchicalCall::set(const CallArgs& args) {
-  args_ = args;
-  path_ = path_of(args);
+Status HierarchicalCall::set(const CallArgs& call) {
+  user_ = call;
+  path_ = path_of(call);
   if (path_ == Path::kPlan) {
     if (!planned_) planned_.emplace(parts_.team);
-    return planned_->set(args);
+    return planned_->set(call);
   }
+  args_ = call.collective != Collective::kBarrier ? call
+                                                  : CallArgs{.collective = Collective::kAllreduce,
+                                                             .in = &token_,
+                                                             .out = &token_,
+                                                             .count = 1,
+                                                             .type = DataType::kUint8,
+                                                             .op = ReduceOp::kBor,
+                                                             .priority = call.priority};
+  const CallArgs& args = args_;
   const std::size_t element_bytes = size_of(args.type);
   const auto most_leaders = static_cast<std::uint64_t>(parts_.nodes.least_ranks());
   num_chunks_ = 1;
@@ -87,9 +97,14 @@ bool HierarchicalCall::begin(std::uint64_t number) {
   scattered_ = gathered_ = 0;
   for (auto& operation : between_) operation.reset();
   node_call_.user_call = {
-      .signature = node::signature_of({.count = args_.count, .type = args_.type, .op = args_.op}),
+      .signature = node::signature_of(
+          {.collective = user_.collective, .count = user_.count, .type = user_.type, .op = user_.op}),
       .number = number};
-  between_args_.user_call = {.count = args_.count, .type = args_.type, .op = args_.op, .number = number};
+  between_args_.user_call = {.count = user_.count,
+                             .type = user_.type,
+                             .op = user_.op,
+                             .collective = user_.collective,
+                             .number = number};
   state_.store(State::kBegun, std::memory_order_relaxed);
   return true;
 }

@@ -32,8 +32,8 @@ struct HierarchicalParts {
   HierarchicalCalls& calls;
 };
 
-/// A call on a communicator of several nodes with several ranks each. An allreduce is hierarchical: it
-/// alternates between shared memory within the nodes and a plan between the nodes, chunk by chunk. Other
+/// A call on a communicator of several nodes with several ranks each. An allreduce, and a barrier as one of a byte, is
+/// hierarchical: it alternates between shared memory within the nodes and a plan between the nodes, chunk by chunk. Other
 /// collectives, and sizes for which the user chose a plan of all ranks, use a plan of all ranks (TeamCall).
 ///
 ///     rank 0 of node A   | scatter 0 | scatter 1 | gather 0 | scatter 2 | gather 1 | gather 2 |   memory
@@ -121,7 +121,9 @@ class HierarchicalCall final : public PendingCall, public exec::Waitable {
   Status finish();
 
   HierarchicalParts parts_;
-  CallArgs args_;
+  CallArgs user_;  ///< as the user called it
+  CallArgs args_;  ///< the allreduce of it: of a barrier that of a byte
+  std::byte token_{};
   Path path_ = Path::kPlan;
   std::optional<TeamCall> planned_;
   exec::OperationArgs between_args_;

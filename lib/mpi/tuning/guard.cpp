@@ -24,6 +24,12 @@ bool is_of_hips(int call) {
   return std::popcount(static_cast<unsigned>(call)) % 2 == 1;
 }
 
+/// A barrier moves nothing. Where it takes as long with both, a rank that waits in native MPI also serves the program's other
+/// traffic, and HiPS has nothing to offer for that.
+bool native_wins_ties(CallClass of) {
+  return of.kind == CallKind(Collective::kBarrier);
+}
+
 /// The median distance from the median: one disturbed trial does not change it.
 std::int64_t scatter(std::vector<std::int64_t> values, std::int64_t centre) {
   for (std::int64_t& value : values) value = std::abs(value - centre);
@@ -136,7 +142,9 @@ const TuningDecision* Guard::decide_review(CallClass of, std::span<const std::in
                                   : is_longer(decision.native_ns, decision.hips_ns);
   const bool program_says = was_hips ? always_slower : always_faster;
   const bool program_denies = was_hips ? always_faster : always_slower;
-  const bool changes = program_says || (calls_say && !program_denies);
+  const bool stays_a_tie =
+      was_hips && native_wins_ties(of) && !is_longer(decision.native_ns, decision.hips_ns);
+  const bool changes = program_says || ((calls_say || stays_a_tie) && !program_denies);
   if (changes)
     decision.winner = was_hips ? TuningChoice::kNative : TuningChoice::kHips;
   else
@@ -161,8 +169,9 @@ const TuningDecision* Guard::decide(CallClass of) {
   TuningDecision decision{.hips_ns = median(hips), .native_ns = median(native)};
   const std::int64_t margin =
       std::max(decision.hips_ns / 20, scatter(hips, decision.hips_ns) + scatter(native, decision.native_ns));
-  decision.winner =
-      decision.hips_ns - decision.native_ns > margin ? TuningChoice::kNative : TuningChoice::kHips;
+  const std::int64_t lead = decision.native_ns - decision.hips_ns;  // of HiPS
+  decision.winner = lead < -margin || (native_wins_ties(of) && lead <= margin) ? TuningChoice::kNative
+                                                                               : TuningChoice::kHips;
   if (decision.winner == TuningChoice::kNative && ++trials.native_wins < kNativeWins) {
     trials.samples.clear();
     return nullptr;

@@ -133,7 +133,8 @@ class Guard {
   /// ranks. Of a review the time in a call and then that from one call to the next.
   std::span<std::int64_t> samples(CallClass of);
   /// Decides from samples(): of trials those of the slowest rank, of a review the mean of all ranks. After trials native
-  /// MPI wins only by more than 5 % and by more than the samples scatter, kNativeWins times in a row; HiPS wins ties. After
+  /// MPI wins only by more than 5 % and by more than the samples scatter, kNativeWins times in a row; HiPS wins ties, but of
+  /// barriers, which move nothing. After
   /// a review the winner changes where calls of the other side take less time by more than 5 %, or where the program is faster
   /// with it in every round; not where it is slower in every round. Null: native MPI has not won often enough yet, and trials continue.
   const TuningDecision* decide(CallClass of);
