@@ -161,7 +161,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
                                                     .processes = processes});
         if (!measured) return fail(measured.error());
         measurement = *std::move(measured);
-        design.network = measurement.constants;
+        design.network = measurement.constants ? measurement.constants : agreed->network;
         if (rank == 0 && design.network) log_network(options.name, *design.network);
       }
       if (design.network) remember_network(*design.network);

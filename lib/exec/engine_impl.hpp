@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -116,8 +117,12 @@ struct EngineImpl final : RangeListener {
     StillRead(const StillRead&) = delete;
     StillRead& operator=(const StillRead&) = delete;
     ~StillRead() {
-      engine.arena.release(send_memory);
-      engine.grant_arena.release(grant_sources);
+      try {
+        engine.arena.release(send_memory);
+        engine.grant_arena.release(grant_sources);
+      } catch (const std::bad_alloc&) {
+        return;  // that memory is not used again
+      }
     }
   };
   std::unordered_map<std::uint32_t, std::shared_ptr<const StillRead>> still_read;  ///< by their records

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -51,9 +52,9 @@ void Acceptor::drop_expired() {
     one = now_ns - one->second.accepted_ns > kHelloTimeoutNs ? drop(one) : std::next(one);
 }
 
-int Acceptor::accept() {
+int Acceptor::accept(std::size_t num_expected) {
   // A rank that computes sends its hello when it polls next: no reason to drop it while there are few.
-  if (pending_.size() >= kManyPending) drop_expired();
+  if (pending_.size() >= std::max(kManyPending, num_expected)) drop_expired();
   SocketAddress peer{.length = sizeof(sockaddr_storage)};
   UniqueFd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.length,
                       SOCK_NONBLOCK | SOCK_CLOEXEC));

@@ -36,8 +36,8 @@ class Acceptor {
   [[nodiscard]] const SocketAddress& address() const { return address_; }
 
   /// Accepts one connection, non-blocking; -1 if none is waiting. The caller watches the descriptor and calls
-  /// receive_hello() when it is readable.
-  int accept();
+  /// receive_hello() when it is readable. `num_expected`: connections that may wait for their hello, however late it is.
+  int accept(std::size_t num_expected);
   /// Returns the connection once its hello is complete. A connection that ended or sent something else is
   /// closed by this call.
   std::optional<Accepted> receive_hello(int pending);

@@ -70,12 +70,14 @@ Result<Address> TcpTransport::open(PeerId peer) {
     return fail(misuse(fmt::format("tcp: peer {} is already open; close it first", peer)));
   const auto index = static_cast<std::size_t>(peer);
   if (index >= endpoints_.size()) {
-    // The endpoints last: without memory for one of these there are no more than before.
-    const std::size_t capacity = std::max(2 * endpoints_.size(), index + 1);
-    ready_.set_capacity(capacity);
-    finished_.set_capacity(capacity);
-    posted_.reserve(capacity);
-    endpoints_.reserve(capacity);
+    if (index >= endpoints_.capacity()) {
+      // The endpoints last: without memory for one of these there are no more than before.
+      const std::size_t capacity = std::max(2 * endpoints_.size(), index + 1);
+      ready_.set_capacity(capacity);
+      finished_.set_capacity(capacity);
+      posted_.reserve(capacity);
+      endpoints_.reserve(capacity);
+    }
     endpoints_.resize(index + 1);
   }
   endpoints_[index] = std::make_unique<TcpEndpoint>(peer, options_.queue_entries);
@@ -165,7 +167,7 @@ void TcpTransport::progress_closing() {
 void TcpTransport::accept_connections() {
   // Bounded, so that many new connections do not delay the established ones.
   for (int i = 0; i < 64; ++i) {
-    const int pending = acceptor_.accept();
+    const int pending = acceptor_.accept(endpoints_.size());
     if (pending < 0) break;
     (void)watch(pending, Watched::kPending, static_cast<std::uint32_t>(pending), EPOLLIN);
     identify(pending);

@@ -217,7 +217,11 @@ void TcpTransport::serve(TcpEndpoint& endpoint, std::span<Event> events, std::si
         continue;
       }
     }
-    if (drained) break;
+    if (drained) {
+      if (endpoint.send_error != 0) [[unlikely]]
+        connection_ended(endpoint, 0);
+      break;
+    }
     if (receives == kReceivesPerPeer) return;
     ++receives;
     int error = 0;

@@ -335,6 +335,8 @@ void VerbsTransport::drop_endpoint(VerbsEndpoint& endpoint) {
   num_pairs_ -= endpoint.pairs.size();
   endpoint.connecting.clear();
   for (auto& pair : endpoint.pairs) drop_pair(std::move(pair));
+  // What was found meanwhile may have made it owe credits.
+  if (std::exchange(endpoint.control_due, false)) --num_control_due_;
 }
 
 void VerbsTransport::drop_events(PeerId peer) {

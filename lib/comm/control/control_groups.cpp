@@ -79,6 +79,16 @@ void Control::Impl::take_in(Group& group, std::weak_ptr<GroupListener> listener)
 void Control::Impl::leave(Group& group) {
   if (group.leaving) return;
   group.leaving = true;
+  try {
+    say_goodbye(group);
+  } catch (const std::bad_alloc&) {
+    group.leaving = false;  // expire() tries again
+    throw;
+  }
+  refresh_watches();
+}
+
+void Control::Impl::say_goodbye(Group& group) {
   if (group.is_hub()) {
     // Report deaths before the next rank becomes the hub.
     confirm_deaths(group, std::exchange(group.deaths, {}));
@@ -90,7 +100,6 @@ void Control::Impl::leave(Group& group) {
              (group.hub_link == nullptr || group.hub_link->uid == ProcessUid())) {
     group.done = true;  // it was never reached; if it has died, the next hub hears of this (confirm_death())
   }
-  refresh_watches();
 }
 
 void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {

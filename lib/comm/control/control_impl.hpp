@@ -203,6 +203,7 @@ class Control::Impl {
   void take_gone(Link& link, std::uint64_t id);
   void take_leave_ack(std::uint64_t id, Rank rank);
   void leave(Group& group);
+  void say_goodbye(Group& group);
   void learn_left(Group& group, Rank rank);
   void mark_left(Group& group, Rank rank);
   void seek_hub(Group& group);

@@ -103,8 +103,7 @@ void Control::Impl::leave(std::uint64_t id) {
   try {
     leave(*group);
   } catch (const std::bad_alloc&) {
-    group->leaving = false;  // the thread leaves in its place
-    wake();
+    wake();  // the thread leaves in its place
   }
 }
 
