@@ -83,7 +83,7 @@ EnginePort* EngineImpl::port_of(transport::Transport* transport) {
 std::uint32_t EngineImpl::add_posted(const Posted& record) {
   if (free_posted.empty()) {
     if (posted.size() == posted.capacity()) {
-      // release() then needs no memory.
+      // release() then throws nothing.
       free_posted.reserve(2 * posted.size() + 64);
       posted.reserve(2 * posted.size() + 64);
     }

@@ -2,24 +2,40 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lib/base/config/config.hpp"
+#include "lib/base/exception_status.hpp"
 #include "lib/base/result.hpp"
 #include "lib/base/wait/wait_policy.hpp"
 #include "lib/comm/communicator.hpp"
 #include "lib/comm/process.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
+#include "lib/comm/setup/member_exchange.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 #include "lib/comm/setup/wiring.hpp"
 #include "lib/ps/rank_places.hpp"
 #include "lib/ps/transport_mail.hpp"
 
 namespace hips::ps {
+
+/// Calls set_up(exchanges) on all ranks. Where one has no memory for its part, all get that error.
+template <typename SetUp>
+Status set_up_together(comm::Communicator& members, SetUp&& set_up) {
+  comm::MemberExchange exchange(members);
+  comm::SetUpExchanges exchanges(exchange);
+  try {
+    return set_up(exchanges);
+  } catch (const std::bad_alloc&) {
+    // The others wait in an exchange.
+    return exchanges.give_up(status_of_exception());
+  }
+}
 
 /// Connects the ranks of a communicator for mail: groups them by node, and connects every rank with the services of all nodes.
 /// Servers of an emulated topology count as nodes. Between nodes all NICs carry mail that their wiring shows to be for data, as

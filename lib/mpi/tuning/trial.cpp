@@ -18,8 +18,8 @@ constexpr int kTypeShift = 48, kOpShift = 52, kCollectiveShift = 56, kPresentShi
 constexpr std::int32_t kBytesType = 0xf;
 static_assert(kNumDataTypes <= 0xf && kNumReduceOps <= 0xe);
 
-/// The arguments of one rank, and how many trials of their class it has made.
 constexpr std::size_t kNumbers = 3;
+/// The arguments of one rank, and how many trials of their class it has made.
 struct PassedArguments {
   std::int64_t shape = 0, detail = 0, num_done = 0;
 };

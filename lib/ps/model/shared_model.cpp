@@ -8,11 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/exception_status.hpp"
 #include "lib/base/wait/clock.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
-#include "lib/comm/setup/member_exchange.hpp"
 #include "lib/ps/mail_setup.hpp"
 
 namespace hips::ps {
@@ -62,15 +60,9 @@ Result<std::unique_ptr<SharedModel>> SharedModel::create(comm::Communicator& mem
 }
 
 Status SharedModel::set_up() {
-  comm::MemberExchange exchange(members_);
-  comm::SetUpExchanges exchanges(exchange);
-  try {
-    if (Status status = set_up(exchanges); !status.ok()) return status;
-  } catch (const std::bad_alloc&) {
-    // The others wait in an exchange.
-    return exchanges.give_up(status_of_exception());
-  }
-  return driver_.greet();
+  Status status =
+      set_up_together(members_, [this](comm::SetUpExchanges& exchanges) { return set_up(exchanges); });
+  return status.ok() ? driver_.greet() : status;
 }
 
 Status SharedModel::set_up(comm::SetUpExchanges& exchanges) {
