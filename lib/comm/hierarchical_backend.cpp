@@ -103,7 +103,7 @@ Result<Blob> HierarchicalBackend::make(const Design& design, const std::vector<P
   name_ = fmt::format("memory,{}", fmt::join(made->transports, ","));
   const bool for_all = std::ranges::all_of(*choices, &Design::Choice::automatic);
   description_ = fmt::format(
-      "allreduce{} and barrier in the shared memory of the {} of a node and, between nodes, {} on {}; "
+      "barrier and allreduce{} in the shared memory of the {} of a node and, between nodes, {} on {}; "
       "other calls {} on {}; {}; {}",
       !nodes_.share_long_vectors() ? fmt::format(" up to {} bytes", between_.one_leader_up_to_bytes)
       : for_all                    ? ""

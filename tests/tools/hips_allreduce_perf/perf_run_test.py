@@ -219,8 +219,8 @@ class Tuned(Base):
                            "topology=switch:2/2 up_to=100 algorithm=flat-ring pattern=default\n"
                            "topology=switch:2/2 up_to=any algorithm=auto pattern=default\n")
             text = self.start(4, *sizes, HIPS_SELECT_TABLE=path)
-            self.assertRegex(text, r"# Plan: allreduce of sizes without a chosen algorithm in the shared memory of the 2 "
-                                   r"ranks of a node .*; other calls flat ring.* up to 100 bytes, else ")
+            self.assertRegex(text, r"# Plan: barrier and allreduce of sizes without a chosen algorithm in the shared memory of "
+                                   r"the 2 ranks of a node .*; other calls flat ring.* up to 100 bytes, else ")
             self.assertEqual({row[8].strip() for row in rows(text)}, {"0"})
 
     def test_a_malformed_table_is_one_error_on_every_rank(self):
