@@ -146,6 +146,7 @@ Status MemoryRegistry::free(std::byte* address) {
           fmt::format("hips_mem_free: {} is not from hips_mem_alloc, or has been freed before",
                       static_cast<const void*>(address)));
     if (Status status = take(at, "hips_mem_free", taken); !status.ok()) return status;
+    num_freed_unused_.store(taken->used ? 0 : num_freed_unused() + 1, std::memory_order_relaxed);
   }
   // A device that has not deregistered the range yet holds its pages, not its addresses.
   if (taken->segment.size() > 0) {
@@ -176,6 +177,7 @@ UserRange* MemoryRegistry::hold(const std::byte* address, std::size_t bytes) {
   const std::size_t offset = begin - number(range.address);
   if (offset > range.bytes || bytes > range.bytes - offset) return nullptr;
   range.uses.fetch_add(1, std::memory_order_relaxed);
+  range.used = true;
   return &range;
 }
 

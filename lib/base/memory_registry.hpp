@@ -21,6 +21,7 @@ struct UserRange {
   std::byte* address = nullptr;
   std::size_t bytes = 0;
   bool allocated = false;             ///< true if it comes from MemoryRegistry::allocate()
+  bool used = false;                  ///< true if an operation has ever held it
   SharedMemory segment;               ///< for other processes to map; empty if they cannot
   std::atomic<std::int32_t> uses{0};  ///< number of buffers of outstanding operations in this range
 };
@@ -68,6 +69,11 @@ class MemoryRegistry {
   /// Errors   kInvalidArgument: not from allocate(), or already freed; in use by an operation.
   Status free(std::byte* address);
 
+  /// Number of allocations freed in a row since the last one that an operation had used.
+  [[nodiscard]] std::size_t num_freed_unused() const {
+    return num_freed_unused_.load(std::memory_order_relaxed);
+  }
+
   /// Whether memory of allocate() begins at this address.
   bool has_allocated(const std::byte* address);
 
@@ -96,6 +102,7 @@ class MemoryRegistry {
   std::uint64_t next_id_ = 1;
   std::atomic<std::size_t> num_ranges_{0};
   std::atomic<std::size_t> num_shared_{0};
+  std::atomic<std::size_t> num_freed_unused_{0};
   std::mutex listeners_mutex_;
   std::vector<RangeListener*> listeners_;
 };

@@ -80,6 +80,47 @@ static int allocated_memory(void) {
   return 0;
 }
 
+/* Whether the memory is shared with other processes, by the mappings of this one. */
+static int is_shared(const void* memory) {
+  FILE* maps = fopen("/proc/self/maps", "r");
+  char line[512];
+  int shared = 0;
+  while (maps && fgets(line, sizeof line, maps)) {
+    unsigned long begin, end;
+    if (sscanf(line, "%lx-%lx", &begin, &end) == 2 && (unsigned long)memory >= begin &&
+        (unsigned long)memory < end)
+      shared = strstr(line, "memfd:hips-") != NULL;
+  }
+  if (maps) fclose(maps);
+  return shared;
+}
+
+/* Pages that are shared cost more: a program that never gives them to a collective soon gets native MPI's. */
+static int unused_memory(void) {
+  enum { kBytes = 1 << 20, kTimes = 200 };
+  int num_shared = 0;
+  char* memory = NULL;
+  int value = rank, sum = 0;
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  for (int i = 0; i < kTimes; ++i) {
+    MPI_Alloc_mem(kBytes, MPI_INFO_NULL, &memory);
+    memory[0] = memory[kBytes - 1] = 1;
+    num_shared += is_shared(memory);
+    MPI_Free_mem(memory);
+  }
+  if (num_shared == 0 || num_shared > kTimes / 10) return fail("too much or no memory was shared");
+  /* Once some is used, all is shared again. */
+  for (int i = 0; i < kTimes; ++i) {
+    MPI_Alloc_mem(kBytes, MPI_INFO_NULL, &memory);
+    memset(memory, rank, kBytes);
+    MPI_Allreduce(MPI_IN_PLACE, memory, kBytes, MPI_SIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD);
+    if (memory[0] != size - 1 || memory[kBytes - 1] != size - 1) return fail("wrong maximum");
+    num_shared = is_shared(memory);
+    MPI_Free_mem(memory);
+  }
+  return num_shared ? 0 : fail("memory that collectives use is not shared");
+}
+
 struct thread_args {
   MPI_Comm comm;
   int ok;
@@ -265,6 +306,8 @@ int main(int argc, char** argv) {
     result = outstanding_large_message();
   } else if (strcmp(what, "allocated-memory") == 0) {
     result = allocated_memory();
+  } else if (strcmp(what, "unused-memory") == 0) {
+    result = unused_memory();
   } else if (strcmp(what, "threads") == 0) {
     result = provided == MPI_THREAD_MULTIPLE ? threads() : fail("this MPI has no MPI_THREAD_MULTIPLE");
   } else if (strcmp(what, "children") == 0) {

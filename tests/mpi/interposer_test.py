@@ -122,6 +122,9 @@ class Behaviour(Case):
                 self.assert_ok(mpirun(ranks, args.hips, "run", PROGRAMS["behave"], "allocated-memory", HIPS_GUARD="off"))
         self.assert_ok(under_hips(4, "behave", "allocated-memory"))
 
+    def test_memory_that_no_collective_uses_is_left_to_native_mpi(self):
+        self.assert_ok(mpirun(2, args.hips, "run", PROGRAMS["behave"], "unused-memory", HIPS_GUARD="off", HIPS_ADOPT="always"))
+
     def test_threads_may_use_communicators_of_their_own(self):
         self.assert_ok(under_hips(3, "behave", "threads"))
 
