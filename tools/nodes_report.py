@@ -51,10 +51,11 @@ class Cell:
 ALGORITHM_BANDS = [(4, 16384, 50), (65536, 262144, 5), (1 << 20, 1 << 20, 2)]
 CELLS = [Cell(topology, ranks, rate, delay) for topology in ("rail:9,2", "bcube:3,1", "switch:9", "torus:3x3") for ranks in (1, 3)
          for rate in ("200mbit", "1gbit") for delay in ("", "2ms")]
-WAYS = ("open-mpi", "predicted", "named", "algorithms", "mpich", "gloo")
+WAYS = ("open-mpi", "predicted", "named", "algorithms", "hips-run", "mpich", "gloo")
 # The names of the columns.
 DEFAULT, NAMED, OPEN_MPI, MPICH, GLOO = "HiPS", "HiPS, topology named", "Open MPI", "MPICH", "Gloo"
 PREDICTED = "predicted"
+HIPS_RUN = "`hips run` / native"
 # Of a prediction, relative to the time.
 CLOSE = 0.15
 
@@ -102,8 +103,25 @@ class Runner:
     def ranks(self):
         return str(self.cell.ranks * servers_of(self.arguments, self.cell.topology))
 
+    def mpirun(self):
+        return ["mpirun.openmpi", "-n", self.ranks(), "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+
     def run_open_mpi(self):
-        return self.compared(["mpirun", "-n", self.ranks(), "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"], self.perf, OPEN_MPI)
+        return self.compared(self.mpirun(), self.perf, OPEN_MPI)
+
+    def run_hips_run(self):
+        """The ratio of a program's calls under hips run, once the trials are over, to native ones, by turns in one process."""
+        program, found = os.path.join(self.folder, "by_turns"), {}
+        if not os.path.exists(program):
+            subprocess.run(["mpicc.openmpi", "-O2", os.path.join(HERE, "nodes", "by_turns.c"), "-o", program], check=True)
+        hips = os.path.abspath(os.path.join(self.arguments.build, "tools", "hips", "hips"))
+        for first, last, calls in self.cell.bands:
+            warmup = 1500 if last <= 16384 else 150 if last <= 1 << 20 else 50
+            self.lab(["--mpirun", "--without-topology"],
+                     [*self.mpirun(), hips, "run", program, *map(str, (first, last, calls, warmup, 7 if last <= 1 << 20 else 3)), self.output])
+            with open(self.output, encoding="utf-8") as file:
+                found.update({int(size): under / native for size, (under, native) in json.load(file).items()})
+        return {HIPS_RUN: found}
 
     def run_mpich(self):
         return {MPICH: self.compared(["mpiexec.mpich", "-n", self.ranks()], self.perf_mpich, MPICH)[MPICH]}
@@ -183,18 +201,23 @@ def table_of(arguments, cell, rounds):
     columns = [name for name in (NAMED, OPEN_MPI, MPICH, GLOO) if name in rounds[0]]
     algorithms = sorted(name for name in rounds[0] if name.startswith("algorithm ") and name != "algorithm auto")
     predicted = PREDICTED in rounds[0] and DEFAULT in rounds[0]
-    head = ["Size", DEFAULT, *([PREDICTED] if predicted else []), *columns, *(["fastest of our algorithms", "chosen / fastest"] if algorithms else []), "bound"]
+    under = HIPS_RUN in rounds[0]
+    base = next(name for name in (DEFAULT, NAMED, HIPS_RUN) if name in rounds[0])
+    head = ["Size", *([base] if base != HIPS_RUN else []), *([HIPS_RUN] if under else []), *([PREDICTED] if predicted else []), *columns, *(["fastest of our algorithms", "chosen / fastest"] if algorithms else []), "bound"]
     rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     ratios = {name: [] for name in columns}
-    worst_choice = (0, "")
+    worst_choice, most_under = (0, ""), (0, "")
     off = {}  # by size: how far the prediction is off
 
     def median(name, size):
         return statistics.median(one[name][size] for one in rounds)
 
     for size in SIZES:
-        base = DEFAULT if DEFAULT in rounds[0] else NAMED
-        cells = [size_text(size), time_text(median(base, size))]
+        cells = [size_text(size), *([time_text(median(base, size))] if base != HIPS_RUN else [])]
+        if under:
+            each = [one[HIPS_RUN][size] for one in rounds]
+            most_under = max(most_under, (statistics.median(each), size_text(size)))
+            cells.append(f"{statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f})")
         if predicted:
             cells.append(time_text(median(PREDICTED, size)))
             off[size] = median(PREDICTED, size) / median(base, size) - 1
@@ -213,6 +236,8 @@ def table_of(arguments, cell, rounds):
         cells.append(time_text(bound) if bound and size >= 65536 else "")
         rows.append("| " + " | ".join(cells) + " |")
     said = [f"{name} takes {statistics.geometric_mean(each):.2f} times as long as HiPS (geometric mean; least {min(each):.2f})" for name, each in ratios.items()]
+    if under:
+        said.append(f"under `hips run` a call takes at most {most_under[0]:.2f} times the native one, at {most_under[1]}")
     if algorithms:
         said.append(f"the chosen plan takes at most {worst_choice[0]:.2f} times the fastest, at {worst_choice[1]}")
     if predicted:
@@ -242,6 +267,8 @@ COLUMNS = {
     "named": "**HiPS, topology named**: with `HIPS_TOPO`.",
     "open-mpi": "**Open MPI**: 4.1.4 over all NICs, without binding (it would bind the first ranks of all servers to one core) and with\n"
                 "  `mpi_yield_when_idle`: with this many ranks on these cores it takes tens of milliseconds without.",
+    "hips-run": "**`hips run` / native**: MPI_Allreduce of a program under `hips run`, once the trials are over, to Open MPI's in the same process, by\n"
+                "  turns; in brackets the least and the largest ratio of a round.",
     "mpich": "**MPICH**: 4.0 over TCP. It spins, which ranks that share cores cannot afford.",
     "gloo": "**Gloo**: PyTorch 1.13's, over one NIC, all that it can use.",
     "algorithms": "**Fastest of our algorithms**: of those that `hips-allreduce-perf --tune` times, for the topology named and started without MPI;\n"

@@ -38,7 +38,7 @@ if MPICH:
     # Its bindings of Fortran call the functions of C, except for mpi_f08 where no buffer is passed.
     LARGE = [f"{name}_c" for name in COUNTED + PERSISTENT]
     C = "|".join(name.capitalize() for name in COUNTED + UNCOUNTED + PERSISTENT + LARGE + REQUESTS + MEMORY + FREES + STARTS)
-    TAKEN = re.compile(rf"^(MPI_({C})|mpi_({'|'.join(REQUESTS + FREES + UNCOUNTED)})_f08_)$")
+    TAKEN = re.compile(rf"^(MPI_({C})|mpi_({'|'.join(REQUESTS + FREES + UNCOUNTED + STARTS)})_f08_)$")
     LIBRARIES = "libmpich*.so"
 else:
     # Every binding needs a wrapper of its own.
