@@ -201,34 +201,47 @@ void on_all_ranks(Rank size, Body body) {
   for (auto& thread : threads) thread.join();
 }
 
-/// An allreduce of numbers with its buffers, or a broadcast, which uses a plan.
+/// An allreduce, a bcast or a reduce of numbers, with its buffers.
 class Sum {
  public:
-  Sum(Member& member, Rank rank, std::uint64_t count, std::int64_t salt, bool in_place, bool is_bcast = false)
-      : call_(member.make_call()), rank_(rank), size_(member.size()), salt_(salt), is_bcast_(is_bcast) {
+  Sum(Member& member, Rank rank, std::uint64_t count, std::int64_t salt, bool in_place,
+      Collective collective = Collective::kAllreduce, Rank root = 0)
+      : call_(member.make_call()),
+        rank_(rank),
+        size_(member.size()),
+        salt_(salt),
+        collective_(collective),
+        root_(root) {
     in_.resize(count);
-    out_.resize(count);
+    out_.assign(count, kUntouched);
     for (std::uint64_t i = 0; i < count; ++i) in_[i] = given(rank, i);
-    if (in_place || is_bcast) out_ = in_;
-    CallArgs args = {.in = bytes(in_place || is_bcast ? out_ : in_),
-                     .out = bytes(out_),
-                     .count = count,
-                     .type = DataType::kInt64,
-                     .op = ReduceOp::kSum};
-    if (is_bcast) args.collective = Collective::kBcast;
-    expect_ok(call_->set(args));
+    in_place = collective == Collective::kBcast || (in_place && has_result());
+    if (in_place) out_ = in_;
+    expect_ok(call_->set({.collective = collective,
+                          .in = bytes(in_place ? out_ : in_),
+                          .out = has_result() || rank % 2 == 0 ? bytes(out_) : nullptr,
+                          .count = count,
+                          .type = DataType::kInt64,
+                          .op = ReduceOp::kSum,
+                          .root = root}));
     call_->start();
   }
   [[nodiscard]] HierarchicalCall& call() { return *call_; }
   void check() const {
     for (std::uint64_t i = 0; i < out_.size(); ++i) {
       const std::int64_t n = size_;
-      const std::int64_t right = is_bcast_ ? given(0, i) : n * given(0, i) + n * (n - 1) / 2;
-      ASSERT_EQ(out_[i], right) << "element " << i << " of " << out_.size() << " on rank " << rank_;
+      const std::int64_t sum = n * given(0, i) + n * (n - 1) / 2;
+      const std::int64_t right = !has_result()                       ? kUntouched
+                                 : collective_ == Collective::kBcast ? given(root_, i)
+                                                                     : sum;
+      ASSERT_EQ(out_[i], right) << "element " << i << " of " << out_.size() << " on rank " << rank_
+                                << " of a " << to_string(collective_) << ", root " << root_;
     }
   }
 
  private:
+  static constexpr std::int64_t kUntouched = -77;
+  [[nodiscard]] bool has_result() const { return collective_ != Collective::kReduce || rank_ == root_; }
   static std::byte* bytes(std::vector<std::int64_t>& values) {
     return reinterpret_cast<std::byte*>(values.data());
   }
@@ -239,7 +252,8 @@ class Sum {
   std::unique_ptr<HierarchicalCall> call_;
   Rank rank_, size_;
   std::int64_t salt_;
-  bool is_bcast_;
+  Collective collective_;
+  Rank root_;
   std::vector<std::int64_t> in_, out_;
 };
 
@@ -299,9 +313,12 @@ TEST(HierarchicalCall, runs_with_other_outstanding_calls_on_several_communicator
       };
       for (int round = 0; round < rounds; ++round) {
         Member& member = members[program() % 2];
-        const bool is_bcast = program() % 4 == 0;
+        const Collective collectives[] = {Collective::kAllreduce, Collective::kAllreduce, Collective::kBcast,
+                                          Collective::kReduce};
+        const Collective collective = collectives[program() % 4];
+        const Rank root = static_cast<Rank>(program() % static_cast<std::uint64_t>(size));
         const std::uint64_t count = count_for(program, sample);
-        open.push_back(std::make_unique<Sum>(member, rank, count, round, own() % 2 == 0, is_bcast));
+        open.push_back(std::make_unique<Sum>(member, rank, count, round, own() % 2 == 0, collective, root));
         while (open.size() > 6 || (!open.empty() && own() % 3 == 0)) end_one();
       }
       while (!open.empty()) end_one();
@@ -353,6 +370,21 @@ TEST(HierarchicalCall, divides_an_average_once_around_the_largest_vector_that_on
         for (std::size_t i = 0; i < count; ++i)
           ASSERT_DOUBLE_EQ(out[i], static_cast<double>(size - 1) / 2 + static_cast<double>(i))
               << "element " << i << " of " << count << " on rank " << rank;
+        for (Rank root = 0; root < size; ++root) {
+          out.assign(count, -1);
+          expect_ok(call->set({.collective = Collective::kReduce,
+                               .in = reinterpret_cast<std::byte*>(in.data()),
+                               .out = reinterpret_cast<std::byte*>(out.data()),
+                               .count = count,
+                               .type = DataType::kFloat64,
+                               .op = ReduceOp::kAvg,
+                               .root = root}));
+          call->start();
+          expect_ok(call->wait(long_wait()));
+          for (std::size_t i = 0; i < count && rank == root; ++i)
+            ASSERT_DOUBLE_EQ(out[i], static_cast<double>(size - 1) / 2 + static_cast<double>(i))
+                << "element " << i << " of " << count << " at the root of a reduce, " << rank;
+        }
       }
       exchange.meet();
     });

@@ -298,6 +298,45 @@ static int huge_types(void) {
   return 0;
 }
 
+static void add_ints(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
+/* Ranks of different thread levels reduce by a function of theirs, in each form of the call. */
+static int other_levels(void) {
+  enum { kInts = 300, kTimes = 200 };
+  int in[kInts], out[3][kInts];
+  MPI_Op op;
+  MPI_Request started, persistent;
+  MPI_Op_create(add_ints, 1, &op);
+  MPI_Allreduce_init(in, out[2], kInts, MPI_INT, op, MPI_COMM_WORLD, MPI_INFO_NULL, &persistent);
+  for (int round = 0; round < kTimes; ++round) {
+    for (int i = 0; i < kInts; ++i) in[i] = i + round * rank;
+    memset(out, 0, sizeof out);
+    MPI_Iallreduce(in, out[0], kInts, MPI_INT, op, MPI_COMM_WORLD, &started);
+    MPI_Allreduce(in, out[1], kInts, MPI_INT, op, MPI_COMM_WORLD);
+    MPI_Start(&persistent);
+    MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+    MPI_Wait(&started, MPI_STATUS_IGNORE);
+    for (int i = 0; i < kInts; ++i) {
+      const int sum = size * i + round * (size * (size - 1) / 2);
+      for (int form = 0; form < 3; ++form)
+        if (out[form][i] != sum) return fail("wrong sum by a function");
+    }
+  }
+  MPI_Request_free(&persistent);
+  MPI_Op_free(&op);
+  return 0;
+}
+
+/* Of this rank, before MPI_Init. */
+static int launched_rank(void) {
+  const char* text = getenv("OMPI_COMM_WORLD_RANK");
+  if (!text) text = getenv("PMI_RANK");
+  return text ? atoi(text) : 0;
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -307,12 +346,14 @@ int main(int argc, char** argv) {
                 {"few-descriptors", few_descriptors},
                 {"no-descriptors", no_descriptors},
                 {"child-frees", child_frees},
+                {"other-levels", other_levels},
                 {"stale-in-fortran", stale_in_fortran},
                 {"progress", progress},
                 {"huge-types", huge_types}};
   const char* const what = argc > 1 ? argv[1] : "";
   int provided, result = 2;
-  const int multiple = strcmp(what, "child-frees") == 0;
+  const int multiple =
+      strcmp(what, "child-frees") == 0 || (strcmp(what, "other-levels") == 0 && launched_rank() % 2 == 1);
   MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -49,6 +49,9 @@ class Corners(Case):
             with self.subTest(call=call):
                 self.check("short-of-memory", call, on_native=False)
 
+    def test_ranks_of_other_thread_levels_reduce_by_functions(self):
+        self.check("other-levels")
+
     @unittest.skipIf(MPICH, "its functions of Fortran call those of C")
     def test_a_stale_handle_is_an_error_in_fortran(self):
         self.check("stale-in-fortran", on_native=False)
