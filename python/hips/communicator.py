@@ -293,11 +293,11 @@ class Communicator:
         return Request(self._comm.start(kind, given, out, _op(op), root), out, finish)
 
     def _same(self, array, out, root=None):
+        if root is not None and root != self._rank:
+            return as_input(array), None, None
         if out is array:
             return array, out, None
         given = as_input(array)
-        if root is not None and root != self._rank:
-            return given, None, None
         if out is not None:
             return given, out, None
         # Numbers come back as numbers.

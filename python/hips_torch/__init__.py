@@ -30,11 +30,17 @@ def describe(group=None):
     return _describe(group if group is not None else _dist.distributed_c10d._get_default_group())
 
 
+def _make(store, rank, size, timeout):
+    """The process group of some ranks, numbered in it. Those of the default group, which comes first, are the job's."""
+    job = (_dist.get_rank(), _dist.get_world_size()) if _dist.is_initialized() else (rank, size)
+    return _create(store, rank, size, timeout, *job)
+
+
 def _register():
     try:
-        _dist.Backend.register_backend("hips", _create, devices=["cpu"])
+        _dist.Backend.register_backend("hips", _make, devices=["cpu"])
     except TypeError:  # before PyTorch 2
-        _dist.Backend.register_backend("hips", _create)
+        _dist.Backend.register_backend("hips", _make)
 
 
 _slurm.set_variables(_os.environ)

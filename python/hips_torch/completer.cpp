@@ -7,7 +7,12 @@
 
 namespace hips::torch_backend {
 
-Completer::Completer() : thread_(quiet_thread([this] { run(); })) {}
+std::shared_ptr<Completer> Completer::make() {
+  const std::shared_ptr<Completer> completer(new Completer);
+  // The thread may be the last user, where the end of a work destroys the process group.
+  completer->thread_ = quiet_thread([completer] { completer->run(); });
+  return completer;
+}
 
 void Completer::stop() {
   if (!thread_.joinable()) return;
@@ -16,7 +21,10 @@ void Completer::stop() {
     stops_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (thread_.get_id() == std::this_thread::get_id())
+    thread_.detach();
+  else
+    thread_.join();
 }
 
 void Completer::add(c10::intrusive_ptr<HipsWork> work) {
@@ -37,9 +45,15 @@ void Completer::remove(const HipsWork& work) {
   works_.erase(place);
 }
 
-bool Completer::has_works() {
-  const std::lock_guard lock(mutex_);
-  return !works_.empty();
+bool Completer::has_outstanding() {
+  std::vector<c10::intrusive_ptr<HipsWork>> works;
+  {
+    const std::lock_guard lock(mutex_);
+    works.assign(works_.begin(), works_.end());
+  }
+  bool all_ended = true;
+  for (const auto& work : works) all_ended = work->isCompleted() && all_ended;
+  return !all_ended;
 }
 
 c10::intrusive_ptr<HipsWork> Completer::take_one() {

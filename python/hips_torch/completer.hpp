@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -20,8 +21,7 @@ namespace hips::torch_backend {
 /// Threads  any.
 class Completer {
  public:
-  Completer();
-  ~Completer() { stop(); }
+  static std::shared_ptr<Completer> make();
   Completer(const Completer&) = delete;
   Completer& operator=(const Completer&) = delete;
 
@@ -36,15 +36,17 @@ class Completer {
     return HIPS_OK;
   }
   /// Waits until no work is left: abort the communicator first, where their calls may never end. Nothing may be started
-  /// afterwards.
+  /// afterwards. Where the end of a work calls it, on this completer's own thread, that thread goes on until none is left.
   void stop();
   /// Called by a work that is complete.
   void remove(const HipsWork& work);
-  [[nodiscard]] bool has_works();
+  /// Whether a call has not ended yet. Completes the works of those that have.
+  [[nodiscard]] bool has_outstanding();
 
  private:
   static constexpr std::chrono::microseconds kShortest{50}, kLongest{1000}, kAwake{100'000};
 
+  Completer() = default;
   void add(c10::intrusive_ptr<HipsWork> work);
   void run();
   /// The oldest work that nobody waits for, which this thread then owns; null if there is none. With the lock held.

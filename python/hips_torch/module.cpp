@@ -13,8 +13,8 @@ namespace hips::torch_backend {
 namespace {
 
 c10::intrusive_ptr<ProcessGroupBase> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                            const std::chrono::milliseconds& timeout) {
-  return c10::make_intrusive<ProcessGroupHips>(store, rank, size, timeout);
+                                            const std::chrono::milliseconds& timeout, int job_rank, int job_size) {
+  return c10::make_intrusive<ProcessGroupHips>(store, rank, size, timeout, Job{job_rank, job_size});
 }
 
 std::string describe(const c10::intrusive_ptr<ProcessGroupBase>& group) {

@@ -19,25 +19,36 @@ namespace {
 /// The groups of this process.
 class Groups {
  public:
-  Job add(ProcessGroupHips& group) {
+  void add(ProcessGroupHips& group) {
     const std::lock_guard lock(mutex_);
-    if (all_.empty()) job_ = {group.getRank(), group.getSize()};
     all_.insert(&group);
-    return job_;
   }
   void remove(ProcessGroupHips& group) {
     const std::lock_guard lock(mutex_);
     all_.erase(&group);
   }
   void end_all() {
-    const std::lock_guard lock(mutex_);
-    for (ProcessGroupHips* group : all_) group->end();
+    std::vector<c10::intrusive_ptr<ProcessGroupHips>> held;
+    {
+      const std::lock_guard lock(mutex_);
+      for (ProcessGroupHips* const group : all_)
+        if (auto one = hold(*group)) held.push_back(std::move(one));
+    }
+    // Without the lock: works that end here may destroy other groups.
+    for (const auto& group : held) group->end();
   }
 
  private:
+  /// Null where the last reference is gone: another thread is about to remove the group.
+  static c10::intrusive_ptr<ProcessGroupHips> hold(ProcessGroupHips& group) {
+    c10::raw::weak_intrusive_ptr::incref(&group);
+    auto* const locked = c10::raw::weak_intrusive_ptr::lock(&group);
+    c10::raw::weak_intrusive_ptr::decref(&group);
+    return c10::intrusive_ptr<ProcessGroupHips>::reclaim(static_cast<ProcessGroupHips*>(locked));
+  }
+
   std::mutex mutex_;
   std::set<ProcessGroupHips*> all_;
-  Job job_;
 };
 
 Groups& groups() {
@@ -79,8 +90,8 @@ std::vector<at::Tensor> parts_of(const char* call, const at::Tensor& tensor, con
 }  // namespace
 
 ProcessGroupHips::ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                   std::chrono::milliseconds timeout)
-    : ProcessGroupBase(rank, size), store_(store), timeout_(timeout), job_(groups().add(*this)) {
+                                   std::chrono::milliseconds timeout, Job job)
+    : ProcessGroupBase(rank, size), store_(store), timeout_(timeout), job_(job) {
   StoreBootstrap bootstrap(store, rank, size);
   const hips_bootstrap_t callbacks = bootstrap.callbacks();
   hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
@@ -88,21 +99,22 @@ ProcessGroupHips::ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store,
   config.job_rank = job_.rank;
   config.job_size = job_.size;
   config.timeout_ms = timeout.count();
-  if (hips_comm_create(&config, &callbacks, &comm_) != HIPS_OK) {
-    groups().remove(*this);
-    throw HipsError::last();
-  }
-  completer_ = std::make_unique<Completer>();
+  if (hips_comm_create(&config, &callbacks, &comm_) != HIPS_OK) throw HipsError::last();
+  completer_ = Completer::make();
+  groups().add(*this);
 }
 
 ProcessGroupHips::~ProcessGroupHips() {
-  groups().remove(*this);
-  without_python_lock([this] { end(); });
+  if (!completer_) return;  // it was not made
+  without_python_lock([this] {
+    groups().remove(*this);
+    end();
+  });
   (void)hips_comm_destroy(comm_);
 }
 
 void ProcessGroupHips::end() {
-  if (completer_->has_works()) (void)hips_comm_abort(comm_, "its process group was destroyed while calls were outstanding");
+  if (completer_->has_outstanding()) (void)hips_comm_abort(comm_, "its process group was destroyed while calls were outstanding");
   completer_->stop();
   std::shared_ptr<Messages> messages;
   {
@@ -250,7 +262,11 @@ WorkPointer ProcessGroupHips::reduce_scatter(std::vector<at::Tensor>& outputs, s
   for (const at::Tensor& tensor : list) check_alike(kCall, tensor, outputs.front(), false);
   check_alike(kCall, list[static_cast<std::size_t>(rank_)], outputs.front(), true);
   const Reduction reduction = reduction_of(kCall, outputs.front(), options.reduceOp);
-  const Flat flat(list, true);
+  // NCCL allows that the output is one of the inputs.
+  std::vector<at::Tensor> inputs_apart = list;
+  for (at::Tensor& tensor : inputs_apart)
+    if (overlap(tensor, outputs.front())) tensor = tensor.detach().clone();
+  const Flat flat(inputs_apart, true);
   return run(
       c10d::OpType::REDUCE_SCATTER, "hips:reduce_scatter", list, outputs,
       [&](hips_request_t* request) {
@@ -268,7 +284,8 @@ WorkPointer ProcessGroupHips::_reduce_scatter_base(at::Tensor& output, at::Tenso
   check_alike(kCall, input, output, false);
   TORCH_CHECK_VALUE(input.numel() == output.numel() * size_, "hips: ", kCall, ": input of ", input.numel(),
                     " elements; expected ", output.numel() * size_, ", those of ", size_, " ranks");
-  const Dense from(input), to(output);
+  // NCCL allows that the output is this rank's part of the input.
+  const Dense from(overlap(input, output) ? input.detach().clone() : input), to(output);
   const Reduction reduction = reduction_of(kCall, output, options.reduceOp);
   return run(
       c10d::OpType::_REDUCE_SCATTER_BASE, "hips:_reduce_scatter_base", {input}, {output},

@@ -30,9 +30,9 @@ class Messages;
 /// Threads  any.
 class ProcessGroupHips final : public ProcessGroupBase {
  public:
-  /// Makes the communicator of a group. The first group of a process has all ranks of the job, later ones a part of them.
-  /// Collective. A call that waits longer than `timeout` fails on all ranks.
-  ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout);
+  /// Makes the communicator of a group, which has some or all ranks of the job. Collective. A call that waits longer than `timeout`
+  /// fails on all ranks.
+  ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout, Job job);
   ~ProcessGroupHips() override;
   /// Aborts what is outstanding, on all ranks, and waits until that has ended. Nothing may be started afterwards. The caller
   /// does not hold Python's lock: works that end may need it.
@@ -94,7 +94,7 @@ class ProcessGroupHips final : public ProcessGroupBase {
   const std::chrono::milliseconds timeout_;
   Job job_;
   hips_comm_t comm_ = nullptr;
-  std::unique_ptr<Completer> completer_;
+  std::shared_ptr<Completer> completer_;
   std::mutex messages_mutex_;
   std::shared_ptr<Messages> messages_;
   std::atomic<std::uint64_t> num_started_{0};

@@ -6,7 +6,7 @@
 
 namespace hips::torch_backend {
 
-SparseSum::SparseSum(const at::Tensor& tensor) : tensor_(tensor), elements_(tensor.coalesce()) {}
+SparseSum::SparseSum(const at::Tensor& tensor) : tensor_(tensor), elements_(tensor.detach().coalesce()) {}
 
 std::vector<std::int64_t> SparseSum::shape() const {
   std::int64_t value_bytes = elements_.values().element_size();
@@ -57,8 +57,7 @@ void SparseSum::copy_out() const {
     values.push_back(values_at(part, number));
     part += packed_.nbytes();
   }
-  at::Tensor tensor = tensor_;
-  tensor.copy_(at::sparse_coo_tensor(at::cat(indices, 1), at::cat(values, 0), tensor_.sizes()).coalesce());
+  copy_values(tensor_, at::sparse_coo_tensor(at::cat(indices, 1), at::cat(values, 0), tensor_.sizes()).coalesce());
 }
 
 }  // namespace hips::torch_backend

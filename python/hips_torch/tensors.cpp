@@ -102,6 +102,24 @@ void check_alike(const char* call, const at::Tensor& tensor, const at::Tensor& o
                     other.numel(), " elements; expected the same number");
 }
 
+void copy_values(const at::Tensor& to, const at::Tensor& from) {
+  const at::NoGradGuard no_grad;
+  if (!to.is_inference()) {
+    to.copy_(from);
+    return;
+  }
+  const c10::InferenceMode inference;
+  to.copy_(from);
+}
+
+bool overlap(const at::Tensor& a, const at::Tensor& b) {
+  // Of views with gaps the whole storage counts.
+  if (!a.is_contiguous() || !b.is_contiguous()) return a.is_alias_of(b);
+  const auto* const begin_a = static_cast<const char*>(a.data_ptr());
+  const auto* const begin_b = static_cast<const char*>(b.data_ptr());
+  return begin_a < begin_b + b.nbytes() && begin_b < begin_a + a.nbytes();
+}
+
 Reduction reduction_of(const char* call, const at::Tensor& tensor, const c10d::ReduceOp& op) {
   const auto kind = static_cast<c10d::ReduceOp::RedOpType>(op);
   const hips_type_t type = type_of(call, tensor.scalar_type());
@@ -113,7 +131,7 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copies_in) : tensors_(te
   const char* next = static_cast<const char*>(tensors.front().data_ptr());
   for (const at::Tensor& tensor : tensors) {
     bytes_.push_back(static_cast<std::uint64_t>(tensor.nbytes()));
-    in_place = in_place && tensor.is_contiguous() && (tensor.numel() == 0 || tensor.data_ptr() == next);
+    in_place = in_place && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg() && (tensor.numel() == 0 || tensor.data_ptr() == next);
     next += tensor.nbytes();
   }
   if (in_place) {
@@ -126,7 +144,7 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copies_in) : tensors_(te
   if (!copies_in) return;
   auto* to = static_cast<char*>(data_);
   for (const at::Tensor& tensor : tensors_) {
-    at::from_blob(to, tensor.sizes(), tensor.options()).copy_(tensor);
+    copy_values(at::from_blob(to, tensor.sizes(), tensor.options()), tensor);
     to += tensor.nbytes();
   }
 }
@@ -141,14 +159,14 @@ void Flat::copy_out() const {
   if (!copy_.defined()) return;
   auto* from = static_cast<char*>(data_);
   for (const at::Tensor& tensor : tensors_) {
-    tensor.copy_(at::from_blob(from, tensor.sizes(), tensor.options()));
+    copy_values(tensor, at::from_blob(from, tensor.sizes(), tensor.options()));
     from += tensor.nbytes();
   }
 }
 
 Padded::Padded(const std::vector<at::Tensor>& tensors, std::uint64_t room, bool copies_in)
     : tensors_(tensors), room_(room), vector_(at::zeros({static_cast<std::int64_t>(room * tensors.size())}, at::kByte)) {
-  for (std::size_t i = 0; copies_in && i < tensors_.size(); ++i) part(i).copy_(tensors_[i]);
+  for (std::size_t i = 0; copies_in && i < tensors_.size(); ++i) copy_values(part(i), tensors_[i]);
 }
 
 at::Tensor Padded::part(std::size_t i) const {
@@ -156,7 +174,7 @@ at::Tensor Padded::part(std::size_t i) const {
 }
 
 void Padded::copy_out() const {
-  for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].copy_(part(i));
+  for (std::size_t i = 0; i < tensors_.size(); ++i) copy_values(tensors_[i], part(i));
 }
 
 }  // namespace hips::torch_backend

@@ -20,6 +20,11 @@ void check_number(const char* call, const char* what, std::size_t number, std::s
 /// Throws a ValueError unless both have the same type; `same_size`: and the same number of elements.
 void check_alike(const char* call, const at::Tensor& tensor, const at::Tensor& other, bool same_size);
 
+/// Copies values, whatever thread does it: no autograd graph notes it, and tensors of inference mode may change.
+void copy_values(const at::Tensor& to, const at::Tensor& from);
+/// Whether the tensors have bytes in common.
+bool overlap(const at::Tensor& a, const at::Tensor& b);
+
 /// How a reduction of tensors is expressed in HiPS. Booleans are bytes whose sum is a logical or.
 struct Reduction {
   hips_type_t type;
@@ -64,16 +69,17 @@ class Padded {
   at::Tensor vector_;
 };
 
-/// A tensor that a call takes as one vector: itself where it is contiguous, else a copy.
+/// A tensor that a call takes as one vector: itself where its values are contiguous in memory, else a copy.
 class Dense {
  public:
-  explicit Dense(const at::Tensor& tensor) : tensor_(tensor), vector_(tensor.contiguous()) {}
+  explicit Dense(const at::Tensor& tensor)
+      : tensor_(tensor), vector_(tensor.detach().resolve_conj().resolve_neg().contiguous()) {}
 
   [[nodiscard]] void* data() const { return vector_.data_ptr(); }
   [[nodiscard]] std::uint64_t elements() const { return static_cast<std::uint64_t>(vector_.numel()); }
   [[nodiscard]] std::uint64_t bytes() const { return static_cast<std::uint64_t>(vector_.nbytes()); }
   void copy_out() const {
-    if (!vector_.is_same(tensor_)) tensor_.copy_(vector_);
+    if (!vector_.is_alias_of(tensor_)) copy_values(tensor_, vector_);
   }
 
  private:

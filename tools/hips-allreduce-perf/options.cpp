@@ -199,7 +199,12 @@ void add_tuning(CLI::App& app, PerfOptions& options) {
       ->excludes("--algorithm")
       ->excludes("--pattern")
       ->excludes("--compare")
-      ->excludes("--overlap");
+      ->excludes("--overlap")
+      ->excludes("-R")
+      ->excludes("-a")
+      ->excludes("-I")
+      ->excludes("-J")
+      ->excludes("--bound");
   app.add_flag(
          "--fit", options.fit,
          "Instead time every algorithm on the topology, and print a topology file with the rate and latency "
@@ -208,7 +213,12 @@ void add_tuning(CLI::App& app, PerfOptions& options) {
       ->excludes("--algorithm")
       ->excludes("--pattern")
       ->excludes("--compare")
-      ->excludes("--overlap");
+      ->excludes("--overlap")
+      ->excludes("-R")
+      ->excludes("-a")
+      ->excludes("-I")
+      ->excludes("-J")
+      ->excludes("--bound");
 }
 
 /// Checks options that depend on each other.
@@ -229,6 +239,10 @@ void check_options(const CLI::App& app, const PerfOptions& options) {
     if (given->count() > 0 && given->as<std::string>().empty())
       throw CLI::ValidationError(file, "empty file name");
   }
+  if ((options.fit || !options.tune_file.empty()) && options.reductions().size() > 1)
+    throw CLI::ValidationError(options.fit ? "--fit" : "--tune",
+                               "times one type and one operation, but -d and -o name " +
+                                   std::to_string(options.reductions().size()) + " pairs of them");
   if (options.step_factor == 1 && options.step_bytes == 0 && options.min_bytes != options.max_bytes)
     throw CLI::ValidationError("-i", "a step of 0 bytes never reaches the largest size; give 1 or more");
 }

@@ -31,7 +31,18 @@ double time(PerfGroup& group, const PerfOptions& options, std::uint64_t count, s
 
 TimedPlan automatic_plan(PerfLaunch& launch, const PerfOptions& options) {
   ::unsetenv("HIPS_SELECT_TABLE");
-  if (const auto table = load_process_config().config.select_table)
+  const Config config = load_process_config().config;
+  const std::pair<bool, const char*> named[] = {{config.algorithm.has_value(), "HIPS_ALGORITHM"},
+                                                {config.pattern.has_value(), "HIPS_PATTERN"},
+                                                {config.plan_file.has_value(), "HIPS_PLAN_FILE"}};
+  for (const auto& [is_set, variable] : named)
+    if (is_set)
+      throw Error(Status::error(
+          Code::kInvalidArgument,
+          fmt::format(
+              "{} names the plan, which would be timed instead of the choice of HiPS; unset it to tune",
+              variable)));
+  if (const auto& table = config.select_table)
     throw Error(Status::error(
         Code::kInvalidArgument,
         fmt::format("a settings file names the selection table {}, which would be timed instead "

@@ -29,11 +29,14 @@ std::string title(const std::vector<TimedPlan>& timed) {
   return text;
 }
 
+cost::SelectTable read_table(const PerfOptions& options) {
+  if (access(options.tune_file.c_str(), F_OK) != 0) return {};
+  return value_or_throw(cost::SelectTable::read(options.tune_file));
+}
+
 /// Replaces the lines of this topology in the selection table.
 void write(const PerfOptions& options, const std::string& spec, std::vector<cost::ChosenPlan> chosen) {
-  cost::SelectTable table;
-  if (access(options.tune_file.c_str(), F_OK) == 0)
-    table = value_or_throw(cost::SelectTable::read(options.tune_file));
+  cost::SelectTable table = read_table(options);  // as it is now: another run may have added to it
   table.set(spec, std::move(chosen));
   if (Status status = table.write(options.tune_file); !status.ok()) throw Error(std::move(status));
 }
@@ -54,6 +57,7 @@ void tune(PerfLaunch& launch, const PerfOptions& options) {
   timed.insert(timed.begin(), automatic_plan(launch, options));
   PerfGroup& first = *timed.front().group;
   expect_writable(first, options.tune_file);
+  (void)read_table(options);  // before minutes of timing
   const DataType type = options.types.front();
   const bool reports = first.rank() == 0;
   const std::string spec = spec_of(options, first.size());

@@ -164,6 +164,13 @@ PsPerfResult measure(Communicator& comm, const PsPerfOptions& options) {
   Measurements lines;
   std::vector<double> ping_pongs;
   const auto size = static_cast<Key>(comm.size());
+  // Half of a rank's keys are moved one by one, and half in whole calls.
+  if (options.num_keys / size < 2 * options.keys_per_call)
+    throw Error(Status::error(
+        Code::kInvalidArgument,
+        fmt::format(
+            "hips-ps-perf: --keys is {}; expected at least {}, two calls of {} keys on each of {} ranks",
+            options.num_keys, 2 * options.keys_per_call * size, options.keys_per_call, size)));
   for (int round = 0; round < options.rounds; ++round) {
     if (options.model_floats > 0) {
       measure_updates(comm, options, lines);

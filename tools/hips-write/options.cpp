@@ -175,6 +175,8 @@ void check_combinations(const WriteOptions& options) {
   if (options.report_both && !options.bidirectional) throw CLI::ValidationError("--report-both", "needs -b");
   if (options.overhead && options.bidirectional)
     throw CLI::ValidationError("--price", "measures one direction only; remove -b");
+  if (options.overhead && options.json)
+    throw CLI::ValidationError("--price", "is not written as JSON; remove --out_json");
   if (options.overhead && options.output != Output::kFull)
     throw CLI::ValidationError("--price", "prints several figures; remove --output");
   if (options.post_list > 1 && options.cq_moderation > 1 && options.cq_moderation != options.post_list)

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <map>
 #include <thread>
@@ -18,6 +17,7 @@
 
 #include <hips/topology.hpp>
 
+#include "lib/base/os/replace_file.hpp"
 #include "tools/lab/guest/guests.hpp"
 #include "tools/lab/guest/host_devices.hpp"
 #include "tools/lab/guest/image.hpp"
@@ -197,9 +197,14 @@ Result<LabPlan> make_plan(const LabOptions& options) {
   auto env = passed_variables(options);
   if (!env) return fail(env.error());
   plan.env = std::move(*env);
-  for (const char* own : {"HIPS_RANK", "HIPS_SIZE", "HIPS_ROOT"}) plan.env.erase(own);
+  // Servers that are no guests inherit the variables of this process, too.
+  const auto leave_out = [&](const char* name) {
+    plan.env.erase(name);
+    ::unsetenv(name);
+  };
+  for (const char* own : {"HIPS_RANK", "HIPS_SIZE", "HIPS_ROOT"}) leave_out(own);
   if (options.without_topology) {
-    plan.env.erase("HIPS_TOPO");
+    leave_out("HIPS_TOPO");
   } else {
     plan.env["HIPS_TOPO"] = plan.topology.spec;
   }
@@ -417,18 +422,19 @@ Result<int> run_inside(const LabPlan& plan, int lifeline) {
       jobs,
       [&](std::size_t job, bool is_error, std::string_view bytes) { output->add(job, is_error, bytes); },
       deadline);
-  output->finish();
+  Status written = output->finish();
   if (!outcomes) return fail(outcomes.error());
+  const int code = report(plan, jobs, *outcomes);
   if (!options.counters.empty()) {
     const auto after = read_counters(guests);
     if (!after) return fail(after.error());
-    std::ofstream file(options.counters);
-    file << counters_json(plan.topology.spec, plan.wiring, before, *after);
-    file.close();
-    if (!file) return fail(wrong(fmt::format("{} cannot be written", options.counters)));
+    Status status =
+        replace_file(options.counters, counters_json(plan.topology.spec, plan.wiring, before, *after));
+    if (!status.ok()) return fail(wrong(fmt::format("{} {}", options.counters, status.message)));
   }
   if (Status status = sync_folders(guests, plan); !status.ok()) return fail(std::move(status));
-  return report(plan, jobs, *outcomes);
+  if (!written.ok() && code == 0) return fail(std::move(written));
+  return code;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ Result<RankOutput> RankOutput::create(std::size_t num_ranks, const std::string& 
   std::filesystem::create_directories(folder, ignored);
   for (std::size_t i = 0; i < output.streams_.size(); ++i) {
     const std::string path = fmt::format("{}/rank{}.{}", folder, i / 2, i % 2 == 0 ? "out" : "err");
+    output.streams_[i].path = path;
     output.streams_[i].file.reset(std::fopen(path.c_str(), "we"));
     if (!output.streams_[i].file) {
       return fail(Code::kInvalidArgument,
@@ -30,18 +31,29 @@ Result<RankOutput> RankOutput::create(std::size_t num_ranks, const std::string& 
 void RankOutput::add(std::size_t rank, bool is_error, std::string_view bytes) {
   Stream& stream = streams_[2 * rank + (is_error ? 1 : 0)];
   if (stream.file) std::fwrite(bytes.data(), 1, bytes.size(), stream.file.get());
+  const auto end = bytes.rfind('\n');
+  std::size_t ready = end == std::string_view::npos ? 0 : stream.begun.size() + end + 1;
   stream.begun += bytes;
-  const auto end = stream.begun.rfind('\n');
-  if (end == std::string::npos) return;
-  print(rank, is_error, std::string_view(stream.begun).substr(0, end + 1));
-  stream.begun.erase(0, end + 1);
+  // With tags a line is whole.
+  if (!tagged_ && stream.begun.size() - ready > kLongLine) ready = stream.begun.size();
+  if (ready == 0) return;
+  print(rank, is_error, std::string_view(stream.begun).substr(0, ready));
+  stream.begun.erase(0, ready);
 }
 
-void RankOutput::finish() {
+Status RankOutput::finish() {
+  Status status;
+  const auto check = [&](std::FILE* file, const std::string& name) {
+    if ((std::fflush(file) != 0 || std::ferror(file) != 0) && status.ok())
+      status = Status::error(Code::kSystem, fmt::format("lab: {} cannot be written: output is lost", name));
+  };
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    if (!streams_[i].begun.empty()) print(i / 2, i % 2 == 1, std::exchange(streams_[i].begun, "") + "\n");
-    if (streams_[i].file) std::fflush(streams_[i].file.get());
+    std::string rest = std::exchange(streams_[i].begun, "");
+    if (!rest.empty()) print(i / 2, i % 2 == 1, tagged_ ? rest + "\n" : rest);
+    if (streams_[i].file) check(streams_[i].file.get(), streams_[i].path);
   }
+  check(stdout, "the standard output");
+  return status;
 }
 
 void RankOutput::print(std::size_t rank, bool is_error, std::string_view lines) const {

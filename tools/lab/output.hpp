@@ -20,15 +20,20 @@ class RankOutput {
   static Result<RankOutput> create(std::size_t num_ranks, const std::string& folder, bool tagged);
 
   void add(std::size_t rank, bool is_error, std::string_view bytes);
-  /// Prints lines that were begun and not ended.
-  void finish();
+  /// Prints what was begun and not ended by a newline.
+  ///
+  /// Errors   kSystem: some output could not be written.
+  Status finish();
 
  private:
+  /// A longer line is printed in pieces: a progress bar, or binary data.
+  static constexpr std::size_t kLongLine = 64U << 10U;
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   struct Stream {
     std::string begun;
+    std::string path;
     std::unique_ptr<std::FILE, Close> file;
   };
   void print(std::size_t rank, bool is_error, std::string_view lines) const;

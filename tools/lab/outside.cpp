@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -123,6 +125,7 @@ Result<int> run_beside(std::int64_t pid, std::initializer_list<const char*> kind
                        const std::vector<std::string>& command) {
   std::error_code error;
   const std::string folder = std::filesystem::current_path(error).string();
+  const pid_t hips = getpid();
   const pid_t outer = fork();
   if (outer < 0) return fail(Code::kSystem, fmt::format("lab: fork: {}", std::strerror(errno)));
   if (outer == 0) {
@@ -130,6 +133,9 @@ Result<int> run_beside(std::int64_t pid, std::initializer_list<const char*> kind
       std::fprintf(stderr, "hips: %s\n", status.message.c_str());
       _exit(1);
     }
+    // Now: the kernel forgets it when rights change.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != hips) _exit(1);
     ChildOptions options;
     options.argv = command;
     options.folder = folder;

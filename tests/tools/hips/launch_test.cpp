@@ -128,6 +128,25 @@ class ProgramFile : public testing::Test {
   std::string folder_, path_;
 };
 
+TEST_F(ProgramFile, OfAnotherUserOrGroupIsSecureWhereItTakesTheirRights) {
+  std::ifstream self("/proc/self/exe", std::ios::binary);
+  std::ostringstream text;
+  text << self.rdbuf();
+  write(text.str(), 06755);
+  EXPECT_FALSE(inspect_program(path_).is_secure) << "they are ours";
+  if (chown(path_.c_str(), 1, static_cast<gid_t>(-1)) != 0)
+    GTEST_SKIP() << "gives its file to another user as root only";
+  EXPECT_EQ(chmod(path_.c_str(), 0755), 0);
+  EXPECT_FALSE(inspect_program(path_).is_secure);
+  EXPECT_EQ(chmod(path_.c_str(), 04755), 0);
+  EXPECT_TRUE(inspect_program(path_).is_secure);
+  EXPECT_EQ(chown(path_.c_str(), 0, 1), 0);
+  EXPECT_EQ(chmod(path_.c_str(), 02755), 0);
+  EXPECT_TRUE(inspect_program(path_).is_secure);
+  EXPECT_EQ(chmod(path_.c_str(), 02745), 0);
+  EXPECT_FALSE(inspect_program(path_).is_secure) << "without x of its group the bit means locking";
+}
+
 TEST_F(ProgramFile, TheAbiOfAScriptAndOfDamagedElfFilesIsUnknown) {
   write("#!/bin/sh\nexec ./app\n", 0755);
   EXPECT_EQ(inspect_program(path_).abi, MpiAbi::kUnknown);
@@ -288,6 +307,13 @@ TEST(Launch, AStaticProgramIsRejected) {
   MpiProgram program;
   program.is_static = true;
   EXPECT_THAT(rejection(request_for("bcube:3,1"), program, mpirun(9)), HasSubstr("linked statically"));
+}
+
+TEST(Launch, AProgramThatGetsRightsIsRejected) {
+  MpiProgram program = open_mpi_program();
+  program.is_secure = true;
+  EXPECT_THAT(rejection(request_for("bcube:3,1"), program, mpirun(9)),
+              HasSubstr("setuid, setgid or capabilities"));
 }
 
 TEST(Launch, AProgramOfTheLibraryIsRejectedUnlessItAlsoUsesMpi) {

@@ -115,6 +115,7 @@ TEST(WriteOptionsTest, EachErrorIsOneLineThatNamesValidValues) {
       {{"--raw", "-R"}, "remove -R, or --raw"},
       {{"--report-both"}, "--report-both: needs -b"},
       {{"--price", "-b"}, "remove -b"},
+      {{"--price", "--out_json"}, "remove --out_json"},
       {{"--output=latency"}, "invalid figure \"latency\" (valid: bandwidth, message_rate)"},
       {{"-D", "4", "-f", "2"}, "give a longer -D"},
       {{"-l", "8", "-Q", "5"}, "-Q: must equal -l"},

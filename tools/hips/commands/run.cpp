@@ -112,6 +112,14 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
                                      "build HiPS with -D{}=enabled",
                                      interposer.library, interposer.mpi, interposer.feature)));
 
+  if (library->find_first_of(": ") != std::string::npos)
+    refuse(launcher, Detected::kByNode,
+           Status::error(
+               Code::kUnsupported,
+               fmt::format("{} cannot be preloaded: LD_PRELOAD takes no path with a space or a colon; move "
+                           "HiPS to a folder without them",
+                           *library)));
+
   set("HIPS_TOPO", launch->topology);
   convert_inputs(launcher, launch->topology, loaded.config.plan_file);
   set("HIPS_ALGORITHM", request.algorithm);

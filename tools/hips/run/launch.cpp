@@ -88,6 +88,13 @@ Result<Launch> check_launch(const LaunchRequest& request, const MpiProgram& prog
                 fmt::format("{} is linked statically, so that HiPS cannot intercept its MPI calls; link it "
                             "with the shared libraries of its MPI",
                             request.command.front()));
+  if (program.is_secure)
+    return fail(
+        Code::kUnsupported,
+        fmt::format(
+            "{} gets rights that you do not have (setuid, setgid or capabilities), so that the system "
+            "preloads nothing into it; run a copy without them, or run it as their owner",
+            request.command.front()));
   const auto interposer = choose_interposer(request.mpi, program, launcher);
   if (!interposer) return fail(interposer.error());
   if (Status status = check_launcher(request, **interposer, launcher, ranks); !status.ok())

@@ -4,6 +4,7 @@
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,15 @@ namespace {
 bool is_regular_file(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/// Whether the program gets rights that this process has not: of another user or group, or capabilities.
+bool gets_rights(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return false;
+  if ((info.st_mode & S_ISUID) != 0 && info.st_uid != geteuid()) return true;
+  if ((info.st_mode & S_ISGID) != 0 && (info.st_mode & S_IXGRP) != 0 && info.st_gid != getegid()) return true;
+  return geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
 /// The output of `loader --list program`: one line for each library, "libmpi.so.40 => /usr/lib/... (0x...)".
@@ -129,6 +139,7 @@ MpiProgram inspect_program(const std::string& path) {
     program.is_static = true;
     return program;
   }
+  program.is_secure = gets_rights(path);
   const auto take = [&](const std::string& library) {
     if (library.starts_with("libhips.so")) program.uses_hips_library = true;
     const MpiAbi abi = abi_of_library(library);

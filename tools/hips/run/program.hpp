@@ -22,6 +22,7 @@ struct MpiProgram {
   bool uses_hips_library = false;   ///< it links libhips.so, and no MPI itself
   bool makes_no_mpi_calls = false;  ///< it links no MPI, and can neither load a library nor start a program
   bool is_static = false;  ///< an ELF program that loads no libraries, so that LD_PRELOAD has no effect
+  bool is_secure = false;  ///< it gets rights that its caller has not, so that the loader ignores LD_PRELOAD
 };
 
 /// The file that execvp() would execute for `name`.
