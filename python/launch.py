@@ -28,6 +28,10 @@ def free_port():
             return port
 
 
+# What a process has to end after SIGTERM.
+GRACE_S = 10
+
+
 def launch(size, command):
     """Runs the command `size` times; the exit code of the first that failed, or 0."""
     env = dict(os.environ, WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
@@ -45,8 +49,14 @@ def launch(size, command):
         for process in processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + GRACE_S
         for process in processes:
-            process.wait()
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                # One that handles signals in Python does not while it waits in a call.
+                process.kill()
+                process.wait()
     return failed if failed >= 0 else 128 - failed
 
 
@@ -60,6 +70,8 @@ def main():
         parser.error(f"-n: {options.nproc} processes; expected 1 or more")
     if not os.path.isfile(options.script):
         parser.error(f"\"{options.script}\" does not exist")
+    # So that launch() ends its processes first.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(launch(options.nproc, [sys.executable, options.script, *options.arguments]))
 
 

@@ -202,8 +202,8 @@ def table_of(arguments, cell, rounds):
     algorithms = sorted(name for name in rounds[0] if name.startswith("algorithm ") and name != "algorithm auto")
     predicted = PREDICTED in rounds[0] and DEFAULT in rounds[0]
     under = HIPS_RUN in rounds[0]
-    base = next(name for name in (DEFAULT, NAMED, HIPS_RUN) if name in rounds[0])
-    head = ["Size", *([base] if base != HIPS_RUN else []), *([HIPS_RUN] if under else []), *([PREDICTED] if predicted else []), *columns, *(["fastest of our algorithms", "chosen / fastest"] if algorithms else []), "bound"]
+    base = next((name for name in (DEFAULT, NAMED) if name in rounds[0]), None)
+    head = ["Size", *([base] if base else []), *([HIPS_RUN] if under else []), *([PREDICTED] if predicted else []), *columns, *(["fastest of our algorithms", "chosen / fastest"] if algorithms else []), "bound"]
     rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     ratios = {name: [] for name in columns}
     worst_choice, most_under = (0, ""), (0, "")
@@ -213,7 +213,7 @@ def table_of(arguments, cell, rounds):
         return statistics.median(one[name][size] for one in rounds)
 
     for size in SIZES:
-        cells = [size_text(size), *([time_text(median(base, size))] if base != HIPS_RUN else [])]
+        cells = [size_text(size), *([time_text(median(base, size))] if base else [])]
         if under:
             each = [one[HIPS_RUN][size] for one in rounds]
             most_under = max(most_under, (statistics.median(each), size_text(size)))
@@ -222,6 +222,9 @@ def table_of(arguments, cell, rounds):
             cells.append(time_text(median(PREDICTED, size)))
             off[size] = median(PREDICTED, size) / median(base, size) - 1
         for name in columns:
+            if not base:
+                cells.append(time_text(median(name, size)))
+                continue
             each = [one[name][size] / one[base][size] for one in rounds]
             ratios[name].append(statistics.median(each))
             cells.append(f"{time_text(median(name, size))} ({min(each):.2f} to {max(each):.2f})")
@@ -235,7 +238,7 @@ def table_of(arguments, cell, rounds):
         bound = bound_of(arguments, cell, size)
         cells.append(time_text(bound) if bound and size >= 65536 else "")
         rows.append("| " + " | ".join(cells) + " |")
-    said = [f"{name} takes {statistics.geometric_mean(each):.2f} times as long as HiPS (geometric mean; least {min(each):.2f})" for name, each in ratios.items()]
+    said = [f"{name} takes {statistics.geometric_mean(each):.2f} times as long as HiPS (geometric mean; least {min(each):.2f})" for name, each in ratios.items() if each]
     if under:
         said.append(f"under `hips run` a call takes at most {most_under[0]:.2f} times the native one, at {most_under[1]}")
     if algorithms:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import asyncio
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from .arrays import as_input, empty_like, is_array, shape_of
 
 # Of all communicators, so that none outlives the interpreter, whose memory its calls use.
 _outstanding = weakref.WeakSet()
+# Tables and models, whose end waits for all ranks.
+ended_together = weakref.WeakSet()
 
 
 _OPS = {name.lower(): op for name, op in Op.__members__.items()}
@@ -91,13 +94,18 @@ class Request:
 def wait_all(requests: Iterable[Request]) -> list[Any]:
     """Waits for all requests, and gives the list of their results. Raises the Error of the first that failed."""
     requests = list(requests)
-    _comm.wait_all([request._request for request in requests])
+    _comm.wait_all(list({id(request): request._request for request in requests}.values()))
     return [request.result for request in requests]
 
 
 def wait_any(requests: Iterable[Request]) -> int | None:
     """Waits for one of the outstanding requests: its place in the list, or None when none is outstanding."""
-    return _comm.wait_any([request._request for request in requests])
+    first: dict[int, tuple[int, Any]] = {}  # a request may be in the list twice
+    for place, request in enumerate(requests):
+        first.setdefault(id(request), (place, request._request))
+    places, outstanding = zip(*first.values()) if first else ((), ())
+    which = _comm.wait_any(list(outstanding))
+    return None if which is None else places[which]
 
 
 class Communicator:
@@ -269,11 +277,11 @@ class Communicator:
 
     def alltoall(self, array: Any, out: Any = None) -> Any:
         """Part `rank` of the arrays of all ranks, in rank order; the first axis has a multiple of the number of ranks."""
-        return self._run(Kind.ALLTOALL, *self._same(array, out))
+        return self._run(Kind.ALLTOALL, *self._exchanged(array, out))
 
     def ialltoall(self, array: Any, out: Any = None) -> Request:
         """Starts alltoall(), and gives a Request."""
-        return self._start(Kind.ALLTOALL, *self._same(array, out))
+        return self._start(Kind.ALLTOALL, *self._exchanged(array, out))
 
     def barrier(self) -> None:
         """Returns once every rank has called it."""
@@ -300,8 +308,9 @@ class Communicator:
         given = as_input(array)
         if out is not None:
             return given, out, None
-        # Numbers come back as numbers.
-        finish = None if is_array(array) or given.shape else lambda result: result[()]
+        # Numbers come back as numbers, also those of numpy.
+        is_number = not is_array(array) or not hasattr(array, "__setitem__")
+        finish = (lambda result: result[()]) if is_number and not shape_of(given) else None
         return given, empty_like(given, shape_of(given)), finish
 
     def _collected(self, array, out, root=None):
@@ -310,15 +319,23 @@ class Communicator:
             return given, None, None
         return given, empty_like(given, (self._size, *shape_of(given))) if out is None else out, None
 
+    def _check_rows(self, call, array):
+        shape = shape_of(array)
+        if not shape or shape[0] % self._size:
+            raise ValueError(f"hips: {call}: the array has shape {shape}; expected a multiple of {self._size}, the ranks, along the first axis")
+        return shape
+
     def _divided(self, array, out):
         given = as_input(array)
         if out is None:
-            shape = shape_of(given)
-            if not shape or shape[0] % self._size:
-                raise ValueError(f"hips: reduce_scatter: the array has shape {shape}; expected a multiple of {self._size}, the ranks, along "
-                                 "the first axis")
+            shape = self._check_rows("reduce_scatter", given)
             out = empty_like(given, (shape[0] // self._size, *shape[1:]))
         return given, out, None
+
+    def _exchanged(self, array, out):
+        given, out, finish = self._same(array, out)
+        self._check_rows("alltoall", given)
+        return given, out, finish
 
     def _parted(self, array, out, root):
         if array is None:
@@ -337,5 +354,9 @@ class Communicator:
 @atexit.register
 def _end_all():
     """While Python still runs: what is outstanding uses its memory."""
+    if getattr(sys, "last_value", None) is not None:
+        # An exception ends the script: this rank meets the others nowhere any more, and tells them.
+        for one in list(ended_together):
+            one._abort()
     for request in list(_outstanding):
         request._request.abandon()

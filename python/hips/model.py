@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _comm
 from .arrays import _numpy as _np
-from .communicator import Communicator, Request
+from .communicator import Communicator, Request, ended_together
 
 
 class Model:
@@ -36,6 +36,7 @@ class Model:
         self.shape, self.dtype = first.shape, first.dtype
         most = 2**64 - 1
         self._model = _comm.Model(comm._comm, numpy.atleast_1d(first), num_shards, most if delay_max is None else delay_max, sends_at_once)
+        ended_together.add(self)
 
     @property
     def shards(self) -> list[slice]:
@@ -87,7 +88,10 @@ class Model:
         if kind is None:
             self.close()
         else:
-            self._model.abort()
+            self._abort()
+
+    def _abort(self):
+        self._model.abort()
 
     def __repr__(self):
         return f"<hips.Model of shape {self.shape}, {self.dtype}>"

@@ -35,6 +35,8 @@ class Embedding(torch.nn.Module):
                  dtype: torch.dtype = torch.float32, init_std: float = 1.0, seed: int = 0, localize: bool = True, rows_per_node: int = 0,
                  staleness: int = 0):
         super().__init__()
+        if dtype not in (torch.float16, torch.float32, torch.float64):
+            raise TypeError(f"hips.nn.Embedding: dtype is {dtype}; expected torch.float16, float32 or float64")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.lr, self.share, self.localize, self.dtype = lr, 1 / comm.size if average else 1.0, localize, dtype
         self._coming: Request | None = None

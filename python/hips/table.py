@@ -8,7 +8,7 @@ from typing import Any
 from . import _comm
 from ._comm import Access, Op
 from .arrays import _numpy as _np
-from .communicator import Communicator, Request, _op
+from .communicator import Communicator, Request, _op, ended_together
 
 
 class Table:
@@ -40,6 +40,7 @@ class Table:
         if first_row is not None:
             row[...] = first_row
         self._table = _comm.Table(comm._comm, num_keys, numpy.atleast_1d(row), _op(update), rows_per_node, staleness, replicas_per_node)
+        ended_together.add(self)
 
     def pull(self, keys: Any, out: Any = None) -> Any:
         """The rows of `keys`, in `out` or a new array of numpy."""
@@ -111,7 +112,10 @@ class Table:
         if kind is None:
             self.close()
         else:
-            self._table.abort()
+            self._abort()
+
+    def _abort(self):
+        self._table.abort()
 
     def __repr__(self):
         return f"<hips.Table of {self.num_keys} keys, rows of {self.row_shape or 1} {self.dtype}>"

@@ -1,8 +1,9 @@
 #include "python/hips_torch/process_group.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
-#include <set>
+#include <thread>
 #include <utility>
 
 #include "python/hips_torch/error.hpp"
@@ -15,46 +16,6 @@
 
 namespace hips::torch_backend {
 namespace {
-
-/// The groups of this process.
-class Groups {
- public:
-  void add(ProcessGroupHips& group) {
-    const std::lock_guard lock(mutex_);
-    all_.insert(&group);
-  }
-  void remove(ProcessGroupHips& group) {
-    const std::lock_guard lock(mutex_);
-    all_.erase(&group);
-  }
-  void end_all() {
-    std::vector<c10::intrusive_ptr<ProcessGroupHips>> held;
-    {
-      const std::lock_guard lock(mutex_);
-      for (ProcessGroupHips* const group : all_)
-        if (auto one = hold(*group)) held.push_back(std::move(one));
-    }
-    // Without the lock: works that end here may destroy other groups.
-    for (const auto& group : held) group->end();
-  }
-
- private:
-  /// Null where the last reference is gone: another thread is about to remove the group.
-  static c10::intrusive_ptr<ProcessGroupHips> hold(ProcessGroupHips& group) {
-    c10::raw::weak_intrusive_ptr::incref(&group);
-    auto* const locked = c10::raw::weak_intrusive_ptr::lock(&group);
-    c10::raw::weak_intrusive_ptr::decref(&group);
-    return c10::intrusive_ptr<ProcessGroupHips>::reclaim(static_cast<ProcessGroupHips*>(locked));
-  }
-
-  std::mutex mutex_;
-  std::set<ProcessGroupHips*> all_;
-};
-
-Groups& groups() {
-  static Groups& instance = *new Groups;  // groups may outlive static objects
-  return instance;
-}
 
 /// The vectors of all lists, one list after the other.
 std::vector<at::Tensor> concatenated(const std::vector<std::vector<at::Tensor>>& lists) {
@@ -89,9 +50,76 @@ std::vector<at::Tensor> parts_of(const char* call, const at::Tensor& tensor, con
 
 }  // namespace
 
+/// What of a group ends before it. Works and other threads may hold the group's last reference, so that these are apart from it.
+struct ProcessGroupHips::Parts {
+  hips_comm_t comm = nullptr;
+  const std::shared_ptr<Completer> completer = Completer::make();
+  std::mutex messages_mutex;
+  std::shared_ptr<Messages> messages;
+  std::atomic<bool> ended{false};
+
+  Parts() = default;
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+  ~Parts() {
+    end();
+    if (comm != nullptr) (void)hips_comm_destroy(comm);
+  }
+
+  /// Aborts what is outstanding, on all ranks, and waits until that has ended. Nothing may be started afterwards. The caller
+  /// does not hold Python's lock: works that end may need it.
+  void end() {
+    if (ended.exchange(true)) return;
+    // A call that has ended may still be a work that another thread is completing.
+    constexpr std::chrono::microseconds kNap{50};
+    constexpr int kNaps = 2000;
+    bool is_outstanding = completer->has_outstanding();
+    for (int i = 0; is_outstanding && i < kNaps; ++i) {
+      std::this_thread::sleep_for(kNap);
+      is_outstanding = completer->has_outstanding();
+    }
+    if (is_outstanding) (void)hips_comm_abort(comm, "its process group was destroyed while calls were outstanding");
+    completer->stop();
+    std::shared_ptr<Messages> stopping;
+    {
+      const std::lock_guard lock(messages_mutex);
+      stopping = messages;
+    }
+    if (stopping) stopping->stop();
+  }
+
+  /// Of all groups of this process that have not ended.
+  class All {
+   public:
+    static All& instance() {
+      static All& all = *new All;  // groups may outlive static objects
+      return all;
+    }
+    void add(const std::shared_ptr<Parts>& parts) {
+      const std::lock_guard lock(mutex_);
+      all_.erase(std::remove_if(all_.begin(), all_.end(), [](const auto& one) { return one.expired(); }), all_.end());
+      all_.push_back(parts);
+    }
+    void end() {
+      std::vector<std::weak_ptr<Parts>> all;
+      {
+        const std::lock_guard lock(mutex_);
+        all.swap(all_);
+      }
+      // Without the lock: works that end here may destroy groups.
+      for (const auto& one : all)
+        if (const auto parts = one.lock()) parts->end();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::vector<std::weak_ptr<Parts>> all_;
+  };
+};
+
 ProcessGroupHips::ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                    std::chrono::milliseconds timeout, Job job)
-    : ProcessGroupBase(rank, size), store_(store), timeout_(timeout), job_(job) {
+    : ProcessGroupBase(rank, size), store_(store), timeout_(timeout), job_(job), parts_(std::make_shared<Parts>()) {
   StoreBootstrap bootstrap(store, rank, size);
   const hips_bootstrap_t callbacks = bootstrap.callbacks();
   hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
@@ -100,36 +128,20 @@ ProcessGroupHips::ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store,
   config.job_size = job_.size;
   config.timeout_ms = timeout.count();
   if (hips_comm_create(&config, &callbacks, &comm_) != HIPS_OK) throw HipsError::last();
-  completer_ = Completer::make();
-  groups().add(*this);
+  parts_->comm = comm_;
+  Parts::All::instance().add(parts_);
 }
 
 ProcessGroupHips::~ProcessGroupHips() {
-  if (!completer_) return;  // it was not made
-  without_python_lock([this] {
-    groups().remove(*this);
-    end();
-  });
-  (void)hips_comm_destroy(comm_);
+  without_python_lock([this] { parts_.reset(); });
 }
 
-void ProcessGroupHips::end() {
-  if (completer_->has_outstanding()) (void)hips_comm_abort(comm_, "its process group was destroyed while calls were outstanding");
-  completer_->stop();
-  std::shared_ptr<Messages> messages;
-  {
-    const std::lock_guard lock(messages_mutex_);
-    messages = messages_;
-  }
-  if (messages) messages->stop();
-}
-
-void ProcessGroupHips::end_all() { groups().end_all(); }
+void ProcessGroupHips::end_all() { Parts::All::instance().end(); }
 
 WorkPointer ProcessGroupHips::run(c10d::OpType op, const char* title, const std::vector<at::Tensor>& inputs,
                                   std::vector<at::Tensor> outputs, const Start& start, std::function<void()> copy_out) {
   auto work = c10::make_intrusive<HipsWork>(rank_, op, title, inputs, std::move(outputs), std::move(copy_out));
-  throw_if_failed(completer_->start(work, start));
+  throw_if_failed(parts_->completer->start(work, start));
   ++num_started_;
   return work;
 }
@@ -434,9 +446,9 @@ WorkPointer ProcessGroupHips::barrier(const c10d::BarrierOptions& /*options*/) {
 Messages& ProcessGroupHips::messages(const char* call, int peer) {
   TORCH_CHECK_VALUE(peer == MessageWork::kAnyRank || (peer >= 0 && peer < size_ && peer != rank_), "hips: ", call, ": rank ", peer,
                     "; expected another rank of the group, from 0 to ", size_ - 1);
-  const std::lock_guard lock(messages_mutex_);
-  if (!messages_) messages_ = Messages::make(store_, rank_, size_, job_, timeout_);
-  return *messages_;
+  const std::lock_guard lock(parts_->messages_mutex);
+  if (!parts_->messages) parts_->messages = Messages::make(store_, rank_, size_, job_, timeout_);
+  return *parts_->messages;
 }
 
 WorkPointer ProcessGroupHips::send(std::vector<at::Tensor>& tensors, int to, int tag) {

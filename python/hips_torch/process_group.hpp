@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -34,10 +33,8 @@ class ProcessGroupHips final : public ProcessGroupBase {
   /// fails on all ranks.
   ProcessGroupHips(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout, Job job);
   ~ProcessGroupHips() override;
-  /// Aborts what is outstanding, on all ranks, and waits until that has ended. Nothing may be started afterwards. The caller
+  /// Aborts what is outstanding in all groups of this process, which is about to exit, and waits until that has ended. The caller
   /// does not hold Python's lock: works that end may need it.
-  void end();
-  /// end() of all groups of this process, which is about to exit.
   static void end_all();
 
   const std::string getBackendName() const override { return "hips"; }  // NOLINT: as PyTorch declares it
@@ -93,10 +90,9 @@ class ProcessGroupHips final : public ProcessGroupBase {
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::chrono::milliseconds timeout_;
   Job job_;
-  hips_comm_t comm_ = nullptr;
-  std::shared_ptr<Completer> completer_;
-  std::mutex messages_mutex_;
-  std::shared_ptr<Messages> messages_;
+  hips_comm_t comm_ = nullptr;  ///< that of `parts_`
+  struct Parts;
+  std::shared_ptr<Parts> parts_;
   std::atomic<std::uint64_t> num_started_{0};
 };
 

@@ -401,6 +401,13 @@ static_assert(CanAllreduce<std::span<float, 3>, std::array<float, 3>&, ReduceOp>
 static_assert(CanAllreduce<float (&)[3], ReduceOp>);
 static_assert(CanAllreduce<const hips::RegisteredBuffer<float>&, ReduceOp>);
 static_assert(!CanAllreduce<Floats, ReduceOp>, "a temporary");
+template <typename Vectors>
+concept CanStartCoalesced = requires(hips::Communicator& comm, Vectors&& vectors) {
+  comm.iallreduce_coalesced(std::forward<Vectors>(vectors), ReduceOp::kSum);
+};
+static_assert(CanStartCoalesced<std::vector<Floats>&>);
+static_assert(CanStartCoalesced<std::vector<std::span<float>>>, "their memory stays");
+static_assert(!CanStartCoalesced<std::vector<Floats>>, "their memory ends with the statement");
 static_assert(!CanAllreduce<const Floats&, ReduceOp>, "const output");
 static_assert(!CanAllreduce<Floats&, std::vector<double>&, ReduceOp>, "two element types");
 static_assert(!CanAllreduce<std::vector<bool>&, ReduceOp>, "not contiguous");

@@ -48,6 +48,16 @@ TEST_F(ReplaceFile, CreatesAndReplacesAFileAndLeavesNoOtherFile) {
   EXPECT_EQ(entries(), 1);
 }
 
+TEST_F(ReplaceFile, KeepsThePermissionsOfTheFile) {
+  const fs::path path = folder_ / "a";
+  ASSERT_TRUE(replace_file(path, "old").ok());
+  for (const auto mode : {0600, 0664, 0444}) {
+    fs::permissions(path, static_cast<fs::perms>(mode));
+    ASSERT_TRUE(replace_file(path, "new").ok());
+    EXPECT_EQ(fs::status(path).permissions(), static_cast<fs::perms>(mode));
+  }
+}
+
 TEST_F(ReplaceFile, FollowsAndKeepsSymbolicLinks) {
   fs::create_directory(folder_ / "real");
   std::ofstream(folder_ / "real" / "a") << "old";

@@ -249,6 +249,7 @@ def kinds_of_arrays():
     except ImportError:
         return
     for kind in (torch.bfloat16, torch.float32, torch.int64):
+        assert comm.allreduce(torch.empty(3, 0, dtype=kind)).shape == (3, 0)
         total = comm.allreduce(torch.ones(3, 2, dtype=kind))
         assert total.dtype == kind and (total == size).all()
     assert comm.allgather(torch.full((2,), rank)).tolist() == [[r, r] for r in range(size)]
@@ -262,6 +263,17 @@ def requests():
     started = [comm.iallreduce(one), comm.ibarrier()]
     ended = {hips.wait_any(started), hips.wait_any(started)}
     assert ended == {0, 1} and hips.wait_any(started) is None and started[0].test()
+    total = comm.allreduce(numpy.float32(2))
+    assert isinstance(total, numpy.float32) and total == 2 * comm.size
+    # A request may be in a list twice.
+    one_of_two = comm.iallreduce(one)
+    assert [result[0] for result in hips.wait_all([one_of_two, one_of_two])] == [comm.size] * 2
+    started = [comm.iallreduce(one), comm.iallreduce_coalesced([one.copy()])]
+    ended = [hips.wait_any([started[0], *started, *started]) for _ in range(2)]
+    assert sorted(ended) == [0, 2] and hips.wait_any([started[0], *started]) is None
+    named = numpy.zeros(2, [("O", "i4"), ("x", "f8")])
+    named["O"] = comm.rank
+    assert comm.allgather(named)["O"].tolist() == [[r, r] for r in range(comm.size)]
     with comm.iallreduce(one) as request:
         pass
     assert (request.result == comm.size).all()
@@ -339,6 +351,9 @@ def wrong_arguments():
             (lambda: comm.allreduce(ones.astype(complex)), TypeError, "cannot be reduced; expected integers"),
             (lambda: comm.allreduce(numpy.array([True]), "avg"), ValueError, "bool has no average"),
             (lambda: comm.bcast(frozen), ValueError, "read-only"),
+            (lambda: comm.bcast(numpy.array(["a", None], dtype=object)), TypeError, "has objects of Python"),
+            (lambda: comm.allgather(numpy.zeros(3, [("O", "i4"), ("x", "O")])), TypeError, "has objects of Python"),
+            (lambda: comm.alltoall(numpy.ones((comm.size + 1, comm.size))), ValueError, "alltoall: the array has shape"),
             (lambda: comm.bcast(numpy.ones((4, 4))[:, :2]), ValueError, "not contiguous"),
             (lambda: comm.bcast(ones, comm.size), ValueError, f"root is {comm.size}; expected 0 to {comm.size - 1}"),
             (lambda: comm.bcast(ones, -1), ValueError, "root is -1"),
@@ -405,6 +420,19 @@ def page():
             exec(compile(block, "docs/python.md", "exec"), names)
 
 
+def exception_with_an_open_table():
+    comm = hips.Communicator()
+    table = hips.Table(comm, 10)
+    model = hips.Model(comm, numpy.zeros(4, "float32"))
+    if comm.rank == 1:
+        raise RuntimeError("as the test wants")
+    try:
+        table.close()
+        model.close()
+    except hips.Error as error:
+        print(f"rank {comm.rank} heard of {error.rank}", flush=True)
+
+
 class Ranks(unittest.TestCase):
     def launch(self, size, name, **variables):
         env = dict(os.environ, **variables)
@@ -417,6 +445,11 @@ class Ranks(unittest.TestCase):
             with self.subTest(ranks=size):
                 code, _, errors = self.launch(size, name, **variables)
                 self.assertEqual(code, 0, errors)
+
+    def test_an_exception_ends_tables_that_others_wait_for(self):
+        code, text, errors = self.launch(3, "exception_with_an_open_table")
+        self.assertEqual(code, 1, errors)
+        self.assertEqual(sorted(text.splitlines()), ["rank 0 heard of 1", "rank 2 heard of 1"], errors)
 
     def test_collectives_are_what_they_should_be(self):
         self.check("random_collectives", (1, 2, 3))

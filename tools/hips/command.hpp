@@ -16,7 +16,8 @@ void add_compare(CLI::App& app);
 void add_info(CLI::App& app);
 void add_run(CLI::App& app);
 void add_trace(CLI::App& app);
-void add_lab(CLI::App& app);
+/// `program`: take_program().
+void add_lab(CLI::App& app, const std::vector<std::string>& program);
 void add_doctor(CLI::App& app);
 void add_completion(CLI::App& app);
 

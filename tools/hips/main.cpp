@@ -1,6 +1,8 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <hips/hips.h>
@@ -44,6 +46,8 @@ int run(CLI::App& app, std::vector<char*> arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::vector<char*> arguments{argv, argv + argc};
+  const std::vector<std::string> program = hips::cli::take_program(arguments);
   CLI::App app{"HiPS plans, proves and runs hierarchical collectives on a known topology.", "hips"};
   app.require_subcommand(1);
   app.failure_message(hips::cli::argument_error);
@@ -54,11 +58,11 @@ int main(int argc, char** argv) {
   hips::cli::add_compare(app);
   hips::cli::add_run(app);
   hips::cli::add_trace(app);
-  hips::cli::add_lab(app);
+  hips::cli::add_lab(app, program);
   hips::cli::add_doctor(app);
   hips::cli::add_info(app);
   hips::cli::add_completion(app);
   app.parse_complete_callback([&app] { hips::cli::check_settings(hips::cli::command_name(app)); });
-  const int code = run(app, {argv, argv + argc});
+  const int code = run(app, std::move(arguments));
   return hips::cli::finish_output(code, hips::cli::command_name(app));
 }

@@ -34,8 +34,7 @@ void RankOutput::add(std::size_t rank, bool is_error, std::string_view bytes) {
   const auto end = bytes.rfind('\n');
   std::size_t ready = end == std::string_view::npos ? 0 : stream.begun.size() + end + 1;
   stream.begun += bytes;
-  // With tags a line is whole.
-  if (!tagged_ && stream.begun.size() - ready > kLongLine) ready = stream.begun.size();
+  if (is_alone() && stream.begun.size() - ready > kLongLine) ready = stream.begun.size();
   if (ready == 0) return;
   print(rank, is_error, std::string_view(stream.begun).substr(0, ready));
   stream.begun.erase(0, ready);
@@ -49,7 +48,7 @@ Status RankOutput::finish() {
   };
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     std::string rest = std::exchange(streams_[i].begun, "");
-    if (!rest.empty()) print(i / 2, i % 2 == 1, tagged_ ? rest + "\n" : rest);
+    if (!rest.empty()) print(i / 2, i % 2 == 1, is_alone() ? rest : rest + "\n");
     if (streams_[i].file) check(streams_[i].file.get(), streams_[i].path);
   }
   check(stdout, "the standard output");

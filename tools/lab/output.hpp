@@ -10,7 +10,7 @@
 
 namespace hips::lab {
 
-/// Where the ranks' output goes: whole lines to our own streams, so that those of two ranks do not mix, and
+/// Where the ranks' output goes: whole lines to our own streams, so that those of several ranks do not mix, and
 /// every byte to a file for each rank and stream, where a folder is given (rank0.out, rank0.err).
 class RankOutput {
  public:
@@ -36,6 +36,8 @@ class RankOutput {
     std::string path;
     std::unique_ptr<std::FILE, Close> file;
   };
+  /// Whether no line of another rank, and no tag, may come between: every byte is printed as it is.
+  [[nodiscard]] bool is_alone() const { return !tagged_ && streams_.size() <= 2; }
   void print(std::size_t rank, bool is_error, std::string_view lines) const;
 
   std::vector<Stream> streams_;  ///< by rank, then output, error

@@ -53,6 +53,7 @@ Status replace_file(const std::string& path, std::string_view text) {
     status = write_into(draft, text, "wxe", true);
     if (status.sys_errno != EEXIST) break;
   }
+  if (status.ok() && fs::exists(there)) fs::permissions(draft, there.permissions(), error);
   if (status.ok() && std::rename(draft.c_str(), target.c_str()) != 0)
     status = system_error("cannot be replaced", errno);
   if (!status.ok()) (void)std::remove(draft.c_str());

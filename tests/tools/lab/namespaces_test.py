@@ -75,6 +75,29 @@ class Servers(unittest.TestCase):
         done = run("-q", "-t", "rail:2,2", "--without-topology", "--", "sh", "-c", script)
         self.assertEqual(sorted(done.stdout.splitlines()), [f"{rank} of 2 at 10.99.0.1:18500, ." for rank in range(2)])
 
+    def test_programs_get_their_arguments_and_write_as_they_are(self):
+        words = ["[1,2,3]", "[]", '["a","b"]', "-x", "--", "--help", "two words"]
+        done = run("-q", "-t", "switch:1", "--", "printf", "<%s>", *words)
+        self.assertEqual(done.stdout, "".join(f"<{word}>" for word in words), done.stderr)
+        with RunningLab("-t", "switch:2") as lab_of_two:
+            done = lab_of_two.of("exec", "node1", "--", "printf", "<%s>", *words)
+            self.assertEqual(done.stdout, "".join(f"<{word}>" for word in words), done.stderr)
+        done = run("-q", "-t", "switch:2", "--", "printf", "no end of a line")
+        self.assertEqual(done.stdout, 2 * "no end of a line\n", done.stderr)
+
+    def test_variables_that_are_not_set_are_not_inherited_either(self):
+        done = run("-q", "-t", "switch:1", "--without-topology", "--mpirun", "--", "sh", "-c", "env | grep -E '^HIPS_(TOPO|RANK|SIZE|ROOT)='",
+                   HIPS_TOPO="rail:9,2", HIPS_RANK="3", HIPS_SIZE="4", HIPS_ROOT="here:1")
+        self.assertEqual(done.stdout, "")
+
+    def test_output_that_cannot_be_written_is_an_error_beside_the_ranks_own(self):
+        for code, expected in ((0, 1), (5, 5)):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(lab.command(HIPS, "--namespaces", "-q", "-t", "switch:1", "--", "sh", "-c", f"echo hello; exit {code}"),
+                                      env=lab.environment(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S, check=False)
+            self.assertEqual(done.returncode, expected, done.stderr)
+            self.assertIn("hips lab: the standard output cannot be written: output is lost", done.stderr)
+
     def test_mpirun_starts_ranks_on_all_servers(self):
         done = run("-q", "-t", "bcube:2,1", "--ranks-per-server", "2", "--mpirun", "--", "mpirun", "-n", "8", "sh", "-c",
                    "echo $OMPI_COMM_WORLD_RANK on $(cat /proc/sys/kernel/hostname)")

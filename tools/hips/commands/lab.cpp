@@ -32,7 +32,7 @@ files. Servers are called node0, node1, ...
 /// A year.
 constexpr int kMostSeconds = 365 * 86400;
 
-void add_run_command(CLI::App& lab) {
+void add_run_command(CLI::App& lab, const std::vector<std::string>& program) {
   auto options = std::make_shared<lab::LabOptions>();
   CLI::App* command = lab.add_subcommand(
       "run", "Start one guest or namespace for each server, run a command in each, and remove everything");
@@ -90,10 +90,9 @@ void add_run_command(CLI::App& lab) {
   command->add_flag("--tag", options->tagged, "Begin each line of output with its rank");
   command->add_flag("-q,--quiet", options->quiet, "Do not print how long booting took");
   command->footer(kLabFooter);
-  // A positional option instead of CLI11's prefix commands, which lose the words after "--" in a nested
-  // subcommand.
   command->add_option("command", options->command, "Program and its arguments, after --");
-  command->callback([options, reading] {
+  command->callback([options, reading, program] {
+    options->command.insert(options->command.end(), program.begin(), program.end());
     options->topology = required_topology("lab run", options->topology);
     // Programs in the lab do not know how the file was read.
     std::optional<TemporaryTopology> read;
@@ -109,7 +108,7 @@ void add_lab_option(CLI::App& command, std::int64_t& pid) {
   command.add_option("--lab", pid, "Process id of the lab, where several run")->type_name("PID");
 }
 
-void add_exec_command(CLI::App& lab) {
+void add_exec_command(CLI::App& lab, const std::vector<std::string>& program) {
   struct Options {
     std::int64_t lab = 0;
     std::string server;
@@ -121,7 +120,8 @@ void add_exec_command(CLI::App& lab) {
   command->add_option("server", options->server, "Server, such as node4")->required();
   command->add_option("command", options->program, "Program and its arguments, after --");
   command->footer("  hips lab exec node4 -- ip address\n");
-  command->callback([options] {
+  command->callback([options, program] {
+    options->program.insert(options->program.end(), program.begin(), program.end());
     if (options->program.empty()) {
       throw CLI::ValidationError("lab exec", "no program; type: hips lab exec node4 -- COMMAND");
     }
@@ -150,12 +150,12 @@ void add_link_command(CLI::App& lab) {
 
 }  // namespace
 
-void add_lab(CLI::App& app) {
+void add_lab(CLI::App& app, const std::vector<std::string>& program) {
   CLI::App* command =
       app.add_subcommand("lab", "Emulate a cluster on this machine: servers wired like a topology");
   command->require_subcommand(1);
-  add_run_command(*command);
-  add_exec_command(*command);
+  add_run_command(*command, program);
+  add_exec_command(*command, program);
   add_link_command(*command);
   command->add_subcommand("prepare", "Make the kernel image of the guests now instead of at the first run")
       ->callback([] {

@@ -1,5 +1,7 @@
 #include "tools/hips/common/arguments.hpp"
 
+#include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -65,6 +67,17 @@ void remove_separator(const CLI::App& app, std::vector<char*>& arguments) {
     const CLI::Option* const option = command.get_option_no_throw(std::string(word));
     if (option != nullptr && option->get_items_expected_min() > 0) ++i;  // its value
   }
+}
+
+std::vector<std::string> take_program(std::vector<char*>& arguments) {
+  const auto word = [&](std::size_t i) { return std::string_view(i < arguments.size() ? arguments[i] : ""); };
+  if (word(1) != "lab" || (word(2) != "run" && word(2) != "exec")) return {};
+  const auto separator = std::find_if(arguments.begin(), arguments.end(),
+                                      [](const char* one) { return std::string_view(one) == "--"; });
+  if (separator == arguments.end()) return {};
+  std::vector<std::string> program(separator + 1, arguments.end());
+  arguments.erase(separator, arguments.end());
+  return program;
 }
 
 std::string argument_error(const CLI::App* app, const CLI::Error& error) {

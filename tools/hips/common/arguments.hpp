@@ -18,4 +18,8 @@ std::string argument_error(const CLI::App* app, const CLI::Error& error);
 /// CLI11 takes it for the end of all commands.
 void remove_separator(const CLI::App& app, std::vector<char*>& arguments);
 
+/// Takes the program of `hips lab run` and `hips lab exec` from the arguments: the words after "--", in which CLI11 would take one in
+/// brackets for a list. Empty for other commands, and where there is no "--".
+std::vector<std::string> take_program(std::vector<char*>& arguments);
+
 }  // namespace hips::cli

@@ -93,7 +93,7 @@ Result<Launch> check_launch(const LaunchRequest& request, const MpiProgram& prog
         Code::kUnsupported,
         fmt::format(
             "{} gets rights that you do not have (setuid, setgid or capabilities), so that the system "
-            "preloads nothing into it; run a copy without them, or run it as their owner",
+            "preloads nothing into it; run a copy without them",
             request.command.front()));
   const auto interposer = choose_interposer(request.mpi, program, launcher);
   if (!interposer) return fail(interposer.error());

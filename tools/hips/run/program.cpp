@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -30,7 +32,9 @@ bool is_regular_file(const std::string& path) {
 /// Whether the program gets rights that this process has not: of another user or group, or capabilities.
 bool gets_rights(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return false;
+  struct statvfs mount {};
+  if (stat(path.c_str(), &info) != 0 || statvfs(path.c_str(), &mount) != 0) return false;
+  if ((mount.f_flag & ST_NOSUID) != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return false;
   if ((info.st_mode & S_ISUID) != 0 && info.st_uid != geteuid()) return true;
   if ((info.st_mode & S_ISGID) != 0 && (info.st_mode & S_IXGRP) != 0 && info.st_gid != getegid()) return true;
   return geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;

@@ -1,5 +1,6 @@
 #include "python/hips/src/comm/array.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -71,8 +72,19 @@ char kind_of(dlpack::Type type) {
   }
 }
 
+/// Whether elements have references to objects of Python, which mean nothing in another process: "O", "T{l:a:O:b:}".
+bool has_objects(const char* format) {
+  bool in_name = false;  // of a field, between colons
+  for (; format != nullptr && *format != '\0'; ++format) {
+    if (*format == ':') in_name = !in_name;
+    if (*format == 'O' && !in_name) return true;
+  }
+  return false;
+}
+
 bool is_contiguous(const dlpack::Tensor& tensor) {
   if (tensor.strides == nullptr) return true;
+  if (std::any_of(tensor.shape, tensor.shape + tensor.num_dimensions, [](std::int64_t size) { return size == 0; })) return true;
   std::int64_t stride = 1;
   for (std::int32_t i = tensor.num_dimensions - 1; i >= 0; --i) {
     if (tensor.shape[i] != 1 && tensor.strides[i] != stride) return false;
@@ -110,6 +122,8 @@ Array Array::of_buffer(py::handle object, const std::string& what, bool is_writt
   if (is_written && view->readonly != 0) refuse_value(what + " is read-only; expected memory that can be written");
   if (PyBuffer_IsContiguous(view.get(), 'C') == 0)
     refuse_value(what + " is not contiguous; pass a contiguous copy, as of numpy.ascontiguousarray()");
+  if (has_objects(view->format))
+    refuse_type(what + " has objects of Python; expected numbers, or other types of fixed size");
   const auto element_bytes = static_cast<std::uint64_t>(view->itemsize);
   if (element_bytes == 0 || element_bytes > HIPS_MAX_ELEMENT_BYTES)
     refuse_value(what + " has elements of " + std::to_string(element_bytes) + " bytes; expected 1 to " +
