@@ -192,33 +192,24 @@ void add_comparisons(CLI::App& app, PerfOptions& options) {
 }
 
 void add_tuning(CLI::App& app, PerfOptions& options) {
-  app.add_option("--tune", options.tune_file,
-                 "Instead time every algorithm on the topology, and write the best for each size to this "
-                 "selection table, for HIPS_SELECT_TABLE")
-      ->type_name("FILE")
-      ->excludes("--algorithm")
-      ->excludes("--pattern")
-      ->excludes("--compare")
-      ->excludes("--overlap")
-      ->excludes("-R")
-      ->excludes("-a")
-      ->excludes("-I")
-      ->excludes("-J")
-      ->excludes("--bound");
-  app.add_flag(
-         "--fit", options.fit,
-         "Instead time every algorithm on the topology, and print a topology file with the rate and latency "
-         "that fit best, for the cost model of hips plan and hips compare")
-      ->excludes("--tune")
-      ->excludes("--algorithm")
-      ->excludes("--pattern")
-      ->excludes("--compare")
-      ->excludes("--overlap")
-      ->excludes("-R")
-      ->excludes("-a")
-      ->excludes("-I")
-      ->excludes("-J")
-      ->excludes("--bound");
+  // What names a plan, or has no place where all are timed.
+  const auto excludes_others = [](CLI::Option* option) {
+    for (const char* other :
+         {"--algorithm", "--pattern", "--compare", "--overlap", "-R", "-a", "-I", "-J", "--bound"})
+      option->excludes(other);
+    return option;
+  };
+  excludes_others(
+      app.add_option("--tune", options.tune_file,
+                     "Instead time every algorithm on the topology, and write the best for each size to this "
+                     "selection table, for HIPS_SELECT_TABLE")
+          ->type_name("FILE"));
+  excludes_others(
+      app.add_flag(
+          "--fit", options.fit,
+          "Instead time every algorithm on the topology, and print a topology file with the rate and latency "
+          "that fit best, for the cost model of hips plan and hips compare"))
+      ->excludes("--tune");
 }
 
 /// Checks options that depend on each other.
