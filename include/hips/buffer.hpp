@@ -37,15 +37,16 @@ concept DeducedBuffers =
     InputBuffer<In> && OutputBuffer<Out> && std::same_as<ElementOf<In>, ElementOf<Out>> &&
     !(DynamicSpanOf<In, const ElementOf<In>> && DynamicSpanOf<Out, ElementOf<Out>>);
 
-/// A list of vectors whose element type is to be deduced: not the span of spans that the call itself takes. A list that ends with
-/// the statement has spans, whose memory does not.
+/// A list whose vectors outlive the statement: one with a name, or one of spans.
+template <typename Vectors>
+concept LastingVectors = std::ranges::borrowed_range<Vectors> ||
+    std::ranges::borrowed_range<std::remove_cvref_t<std::ranges::range_reference_t<Vectors>>>;
+
+/// A list of vectors whose element type is to be deduced: not the span of spans that the call itself takes.
 template <typename Vectors>
 concept DeducedVectors = std::ranges::sized_range<Vectors> &&
-    OutputBuffer<std::ranges::range_reference_t<Vectors>> &&
-    (std::ranges::borrowed_range<Vectors> ||
-     std::ranges::borrowed_range<std::remove_cvref_t<std::ranges::range_reference_t<
-         Vectors>>>)&&!DynamicSpanOf<Vectors,
-                                     const std::span<ElementOf<std::ranges::range_reference_t<Vectors>>>>;
+    OutputBuffer<std::ranges::range_reference_t<Vectors>> && LastingVectors<Vectors> &&
+    !DynamicSpanOf<Vectors, const std::span<ElementOf<std::ranges::range_reference_t<Vectors>>>>;
 template <DeducedVectors Vectors>
 using ElementOfVectors = ElementOf<std::ranges::range_reference_t<Vectors>>;
 

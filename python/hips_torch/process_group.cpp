@@ -50,7 +50,8 @@ std::vector<at::Tensor> parts_of(const char* call, const at::Tensor& tensor, con
 
 }  // namespace
 
-/// What of a group ends before it. Works and other threads may hold the group's last reference, so that these are apart from it.
+/// The communicator and the threads of a group, apart from it: the end of a work may drop the last reference to the group on one of
+/// these threads, and the end of the process ends groups that other threads are about to destroy.
 struct ProcessGroupHips::Parts {
   hips_comm_t comm = nullptr;
   const std::shared_ptr<Completer> completer = Completer::make();

@@ -131,7 +131,8 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copies_in) : tensors_(te
   const char* next = static_cast<const char*>(tensors.front().data_ptr());
   for (const at::Tensor& tensor : tensors) {
     bytes_.push_back(static_cast<std::uint64_t>(tensor.nbytes()));
-    in_place = in_place && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg() && (tensor.numel() == 0 || tensor.data_ptr() == next);
+    const bool is_next = tensor.numel() == 0 || tensor.data_ptr() == next;
+    in_place = in_place && is_next && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
     next += tensor.nbytes();
   }
   if (in_place) {
