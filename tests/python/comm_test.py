@@ -449,7 +449,7 @@ class Ranks(unittest.TestCase):
     def test_an_exception_ends_tables_that_others_wait_for(self):
         code, text, errors = self.launch(3, "exception_with_an_open_table")
         self.assertEqual(code, 1, errors)
-        self.assertEqual(sorted(text.splitlines()), ["rank 0 heard of 1", "rank 2 heard of 1"], errors)
+        self.assertEqual(sorted(re.findall(r"rank (\d) heard of 1", text)), ["0", "2"], errors)
 
     def test_collectives_are_what_they_should_be(self):
         self.check("random_collectives", (1, 2, 3))
