@@ -247,7 +247,7 @@ def together(earlier, later):
 
 
 def page_of(kept):
-    tables, slower, faster, rounds = [], [], [], set()
+    tables, slower, faster, rounds, untouched = [], [], [], set(), []
     for setting in (one for one in settings() if one.name in kept):
         ran = [(program, kept[setting.name][program.name]) for program in PROGRAMS if program.name in kept[setting.name]]
         tables.append("\n".join([f"## {setting.text()[0].upper()}{setting.text()[1:]}", "",
@@ -258,11 +258,15 @@ def page_of(kept):
                 rounds.add(len(found["hips"]))
                 how = change_of(found)
                 (slower if how < 0 else faster if how > 0 else []).append(f"{program.name} ({setting.text()})")
+                if found["taken"] is not None and found["taken"] <= 1:
+                    untouched.append(statistics.median(found["hips"]) / statistics.median(found["native"] + found["again"]))
     summary = []
     if faster:
         summary.append("Faster by more than 5 %: " + "; ".join(faster) + ".\n")
     summary.append("Slower by more than 5 % and than A/A: " + "; ".join(slower) + ".\n" if slower else
                    "In no line is HiPS slower than natively by more than 5 % and than A/A.\n")
+    if untouched:
+        summary.append(f"Where HiPS executed one call or none, ratios are {min(untouched):.2f} to {max(untouched):.2f}: so much is noise.\n")
     counts = sorted(rounds) or [0]
     return PAGE.format(rounds=str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
                        machine=f"The machine has {os.cpu_count()} cores; namespaces share them, and so do ranks.",
