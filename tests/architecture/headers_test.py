@@ -33,7 +33,7 @@ class Build:
     """What the build compiles."""
 
     def __init__(self):
-        self.commands = {}  # folder -> a compile command for a C++ file of it
+        self.commands = {}  # folder, source, or header that a source of its folder includes -> a compile command for it
         self.proven = set()  # headers and sources that the build has compiled with nothing before them
         self.sources = set()
         with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
@@ -50,18 +50,21 @@ class Build:
                 if name.startswith(".."):
                     continue
                 self.sources.add(name)
-                self.commands.setdefault(os.path.dirname(name), (entry["directory"], shlex.split(entry["command"])))
+                folder, command = os.path.dirname(name), (entry["directory"], shlex.split(entry["command"]))
+                beside = [header for header in includes(source) if os.path.dirname(header) == folder]
+                for built in [folder, name, *beside]:
+                    self.commands.setdefault(built, command)
                 if source == together[0]:
                     self.proven.update([name, *includes(source)[:1]])
 
 
 def command_for(path, found):
-    """That of its folder. Public headers are compiled as their users do, with lib/base's; a header of a folder of
+    """That of the file itself or of its folder. Public headers are compiled as their users do, with lib/base's; a header of a folder of
     which this build compiles nothing (an optional part that is off) has none."""
     folder = os.path.dirname(path)
     if path in ("include/hips/mpi.h", "tests/mpi/collective_calls.h"):  # need the user's MPI
         return found.get("lib/mpi/c")
-    return found.get("lib/base" if folder.startswith("include") else folder) or found.get(fallback(folder, found))
+    return found.get(path) or found.get("lib/base" if folder.startswith("include") else folder) or found.get(fallback(folder, found))
 
 
 def fallback(folder, found):
