@@ -26,7 +26,7 @@ using log::Subsystem;
 constexpr std::int64_t kCheckEveryNs = 200'000'000;
 /// Time in which the control threads of all ranks answer a query, as a rule.
 constexpr std::int64_t kAnswersNs = 200'000'000;
-constexpr std::int64_t kProgressEveryNs = 1'000'000;
+constexpr std::int64_t kProgressEveryNs = 1'000'000, kProgressOftenNs = 20'000;
 /// Time slice in which a waiting thread keeps other threads from their requests of the same communicator. It
 /// grows while no other thread waits.
 constexpr std::int64_t kSliceNs = 1'000'000, kLongestSliceNs = 16'000'000;
@@ -60,6 +60,7 @@ Communicator::~Communicator() {
 void Communicator::follow(std::shared_ptr<const Config> config, const CommunicatorOptions& options) {
   config_ = std::move(config);
   progress_ = options.progress;
+  often_ = options.often;
   timeout_ns_ = options.timeout_ns.value_or(config_->timeout_ns.value_or(INT64_MAX));
   has_own_timeout_ = options.timeout_ns.has_value();
   mode_ = options.thread_mode;
@@ -141,11 +142,15 @@ Status Communicator::found_exception() {
   return status;
 }
 
+std::int64_t Communicator::tick_ns() const {
+  if (progress_ && often_ && often_->load(std::memory_order_relaxed)) return kProgressOftenNs;
+  return progress_ || OutstandingCalls::process().has_others(*this) ? kProgressEveryNs : kCheckEveryNs;
+}
+
 Status Communicator::wait_until_done(PendingCall& call) {
   Waiter waiter{*this, call, {}};
   WaitOptions options;
-  const bool advances_others = progress_ || OutstandingCalls::process().has_others(*this);
-  options.tick_ns = advances_others ? kProgressEveryNs : kCheckEveryNs;
+  options.tick_ns = tick_ns();
   // Captures one pointer, so that std::function allocates nothing.
   options.on_tick = [&waiter](std::int64_t waited_ns) { waiter.tick(waited_ns); };
   if (timeout_ns_ != INT64_MAX) options.deadline_ns = backend_->clock().now_ns() + timeout_ns_;

@@ -220,6 +220,8 @@ class Communicator final {
   Status wait_in_slices(PendingCall& call, WaitOptions options, Waiter& waiter);
   /// Lets waiting threads make progress. False if there are none.
   bool yield_progress();
+  /// The time between two ticks of a wait.
+  [[nodiscard]] std::int64_t tick_ns() const;
   [[nodiscard]] Status check(const CallArgs& args) const;
   /// The slow path, for calls that is_valid_allreduce() does not accept.
   [[gnu::noinline]] Status call_checked(const CallArgs& args);
@@ -259,6 +261,7 @@ class Communicator final {
   std::unique_ptr<Backend> backend_;
 
   std::function<void()> progress_;
+  const std::atomic<bool>* often_ = nullptr;
   std::int64_t timeout_ns_ = INT64_MAX;
   bool has_own_timeout_ = false;
   ThreadMode mode_{};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -24,6 +25,8 @@ struct CommunicatorOptions {
   /// As hips_bootstrap_t::progress: called about every millisecond, on the waiting thread, while a call
   /// waits. Empty: the bootstrap's.
   std::function<void()> progress{};
+  /// While true: about every 20 us, for peers that wait for the caller's runtime. Null: false.
+  const std::atomic<bool>* often = nullptr;
   /// Lets a progress thread make progress on non-blocking calls, unless HIPS_PROGRESS_THREAD says otherwise:
   /// for callers that may wait elsewhere while peers wait for those calls.
   bool progress_thread = false;

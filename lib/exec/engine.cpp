@@ -430,7 +430,7 @@ Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
         continue;
       }
       if (waiter.stay_awake()) {
-        if (!waiter.time_to_look()) continue;
+        if (!waiter.time_to_look(time.polls_per_look())) continue;
       } else {
         impl.sleep(time.sleep_ns());
       }

@@ -36,6 +36,8 @@ struct TypesOfC {
   using hint = MPI_Info;  ///< which HiPS does not read
   using pointer = void*;  ///< where an address goes
   using base = void*;
+  using unit = int;  ///< of displacements
+  using window = MPI_Win*;
 
   using freed_op = MPI_Op*;
   using freed_type = MPI_Datatype*;
@@ -78,6 +80,8 @@ struct TypesOfFortran {
   using hint = const MPI_Fint*;
   using pointer = void**;
   using base = void*;
+  using unit = const MPI_Fint*;
+  using window = MPI_Fint*;
 
   using freed_op = MPI_Fint*;
   using freed_type = MPI_Fint*;

@@ -370,7 +370,7 @@ Status NodeTeam::wait(const WaitOptions& options) {
     }
     if (failed_.load(std::memory_order_acquire)) return leave();
     if (waiter.stay_awake()) {
-      if (!waiter.time_to_look()) continue;
+      if (!waiter.time_to_look(time.polls_per_look())) continue;
     } else {
       sleep(time.sleep_ns());
     }

@@ -50,6 +50,43 @@ static int outstanding_large_message(void) {
   return 0;
 }
 
+/* A rank that waits in the allreduce still has to serve its windows, which its neighbour adds to. */
+static int windows(void) {
+  MPI_Win window[3];
+  MPI_Aint remote[3] = {0, 0, 0};
+  int own = 0, *mine[3] = {&own, NULL, calloc(1, sizeof(int))}, one = 1;
+  const int next = (rank + 1) % size, last = (rank + size - 1) % size;
+  MPI_Win_create(mine[0], sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window[0]);
+  MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &mine[1], &window[1]);
+  *mine[1] = 0;
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window[2]);
+  MPI_Win_attach(window[2], mine[2], sizeof(int));
+  MPI_Get_address(mine[2], &remote[2]);
+  MPI_Sendrecv_replace(&remote[2], 1, MPI_AINT, last, 9, next, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (!sum_is_right(MPI_COMM_WORLD, 10)) return fail("wrong sum");
+  for (int round = 0; round < 3 * size; ++round) {
+    if (round % size == rank) {
+      for (int i = 0; i < 3; ++i) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, window[i]);
+        MPI_Accumulate(&one, 1, MPI_INT, next, remote[i], 1, MPI_INT, MPI_SUM, window[i]);
+        MPI_Win_unlock(next, window[i]);
+      }
+    }
+    if (!sum_is_right(MPI_COMM_WORLD, 10)) return fail("wrong sum");
+  }
+  for (int i = 0; i < 3; ++i) {
+    int found = -1;
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window[i]);
+    found = *mine[i];
+    MPI_Win_unlock(rank, window[i]);
+    if (found != 3) return fail("the neighbour's additions are missing");
+  }
+  MPI_Win_detach(window[2], mine[2]);
+  for (int i = 0; i < 3; ++i) MPI_Win_free(&window[i]);
+  free(mine[2]);
+  return 0;
+}
+
 /* Memory of MPI_Alloc_mem of several sizes, and of malloc on other ranks; freed and allocated again. */
 static int allocated_memory(void) {
   const int counts[] = {1, 1000, 20000, 300000};
@@ -304,6 +341,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (strcmp(what, "outstanding-large-message") == 0) {
     result = outstanding_large_message();
+  } else if (strcmp(what, "windows") == 0) {
+    result = windows();
   } else if (strcmp(what, "allocated-memory") == 0) {
     result = allocated_memory();
   } else if (strcmp(what, "unused-memory") == 0) {

@@ -114,6 +114,11 @@ class Behaviour(Case):
                        OMPI_MCA_btl="self,vader")
         )
 
+    def test_windows_are_served_while_their_ranks_wait(self):
+        if MPICH and mpirun(3, PROGRAMS["behave"], "windows").code != 0:
+            self.skipTest("this MPICH loses additions to windows natively, too")
+        self.assert_ok(under_hips(3, "behave", "windows"))
+
     def test_some_ranks_may_use_memory_of_mpi_alloc_mem(self):
         self.assert_ok(mpirun(3, PROGRAMS["behave"], "allocated-memory"))
         for ranks in possible(2, 3, 4):

@@ -29,7 +29,7 @@ for _, _, name, _, counts, persistence, *_ in lines_of("HIPS_COLLECTIVE"):
     if persistence == "PERSISTENT":
         PERSISTENT.append(f"{name}_init")
 REQUESTS = [words[1] for words in lines_of("HIPS_REQUEST_FUNCTION")]
-MEMORY = [words[1] for words in lines_of("HIPS_MEMORY_FUNCTION")]
+MEMORY = [words[1] for kind in ("HIPS_MEMORY_FUNCTION", "HIPS_WINDOW_FUNCTION") for words in lines_of(kind)]
 FREES = [words[1] for words in lines_of("HIPS_FREE_FUNCTION")]
 STARTS = ["init", "init_thread"]  # not in the table: those of Fortran have other arguments
 CONVERSIONS = [words[0].lower() for words in lines_of("HIPS_REQUEST_CONVERSION")]

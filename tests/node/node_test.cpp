@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -240,6 +241,32 @@ TEST(NodeTeam, names_the_late_rank_at_the_deadline_and_continues) {
     second.join();
     EXPECT_EQ(data[0], std::vector<float>(count, 3));
   }
+}
+
+// Peers may depend on what a tick does, so that short ticks must not wait for many polls.
+TEST(NodeTeam, ticks_that_are_20_us_apart_come_in_time) {
+  /// Each look takes 1 us, so that the time of a wait is known.
+  class Counting final : public Clock {
+   public:
+    [[nodiscard]] std::int64_t now_ns() const override { return num_looks_ += 1'000; }
+
+   private:
+    mutable std::atomic<std::int64_t> num_looks_{0};
+  } clock;
+  NodeTeam::Config config;
+  config.waits = std::make_shared<WaitPolicy>(WaitPolicy::fixed({1'000'000, 1'000'000}));
+  config.clock = &clock;
+  auto teams = make_teams(2, config);
+  float value = 1;
+  auto* bytes = reinterpret_cast<std::byte*>(&value);
+  teams[0]->start({.in = bytes, .out = bytes, .count = 1});
+  int ticks = 0;
+  WaitOptions options;
+  options.deadline_ns = clock.now_ns() + 400'000;
+  options.tick_ns = 20'000;
+  options.on_tick = [&](std::int64_t) { ++ticks; };
+  EXPECT_EQ(teams[0]->wait(options).code, Code::kTimeout);
+  EXPECT_GE(ticks, 12);
 }
 
 TEST(NodeTeam, wakes_sleepers_through_their_pipes_and_loses_no_wake_up) {

@@ -31,6 +31,8 @@ class WaitClock {
     next_tick_ns_ = now_ns_ + options_.tick_ns;
     if (options_.on_tick) options_.on_tick(now_ns_ - start_ns_);
   }
+  /// Polls between two calls of look() while awake: few where ticks are due often.
+  [[nodiscard]] int polls_per_look() const { return options_.tick_ns < kShortTickNs ? 64 : 1024; }
   /// Whether the deadline had passed at the last look().
   [[nodiscard]] bool late() const { return now_ns_ >= options_.deadline_ns; }
   /// The time until the next tick or the deadline, whichever is nearer. Ticks may come late; the deadline
@@ -40,6 +42,8 @@ class WaitClock {
   }
 
  private:
+  static constexpr std::int64_t kShortTickNs = 100'000;
+
   const WaitOptions& options_;
   Clock& clock_;
   std::int64_t start_ns_ = -1;

@@ -35,8 +35,8 @@ class Waiter {
     if (polls_ % kPollsPerLook == 0) look();
     return true;
   }
-  /// While awake: true from time to time, for the waiter's other duties.
-  [[nodiscard]] bool time_to_look() const { return polls_ % kPollsPerTurn == 0; }
+  /// While awake: true at each `polls_per_look`th poll, for the waiter's other duties.
+  [[nodiscard]] bool time_to_look(int polls_per_look) const { return polls_ % polls_per_look == 0; }
 
   /// Lets the other thread of a core run.
   static void relax() {
@@ -48,8 +48,7 @@ class Waiter {
   }
 
  private:
-  static constexpr int kPollsPerLook = 16;    ///< polls between two reads of the clock
-  static constexpr int kPollsPerTurn = 1024;  ///< polls between two times when time_to_look() is true
+  static constexpr int kPollsPerLook = 16;  ///< polls between two reads of the clock
 
   bool yield();
   void look();

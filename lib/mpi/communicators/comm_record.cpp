@@ -22,6 +22,7 @@
 #include "lib/mpi/native/native_mpi.hpp"
 #include "lib/mpi/native/progress_hook.hpp"
 #include "lib/mpi/process/mpi_process.hpp"
+#include "lib/mpi/process/windows.hpp"
 #include "lib/mpi/tuning/trial.hpp"
 
 namespace hips::mpi {
@@ -191,6 +192,7 @@ void CommRecord::set_up(MpiProcess& process) {
   options_.thread_mode = process.thread_mode();
   options_.progress_thread = !native_has_progress_hook();
   options_.progress = [&process] { process.progress_native(); };
+  options_.often = &has_windows();
   if (derive(process, world_ranks)) return;
   guard_ = std::make_unique<Guard>(false);
 

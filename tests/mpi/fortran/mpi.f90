@@ -8,6 +8,7 @@ program fortran_mpi
   real(kind=8) :: reals8(50), sums8(50)
   real(kind=4) :: reals4(50)
   integer(kind=4) :: ints(50)
+  integer :: window
   type(c_ptr) :: memory
   real(kind=8), pointer :: pieces(:)
   call mpi_init(ierr)
@@ -23,6 +24,15 @@ program fortran_mpi
     call mpi_free_mem(pieces, ierr)
     if (ierr /= MPI_SUCCESS) wrong = wrong + 1
   end do
+  ! Windows stay native MPI's.
+  call mpi_win_create(longs, 400_MPI_ADDRESS_KIND, 8, MPI_INFO_NULL, MPI_COMM_WORLD, window, ierr)
+  if (ierr /= MPI_SUCCESS) wrong = wrong + 1
+  call mpi_win_free(window, ierr)
+  call mpi_win_allocate(80_MPI_ADDRESS_KIND, 8, MPI_INFO_NULL, MPI_COMM_WORLD, memory, window, ierr)
+  call c_f_pointer(memory, pieces, [10])
+  pieces = rank
+  call mpi_win_free(window, ierr)
+  if (ierr /= MPI_SUCCESS) wrong = wrong + 1
   do i = 1, 50
     longs(i) = i + rank
     reals8(i) = i * 0.25d0

@@ -7,6 +7,7 @@ program fortran_mpi_f08
   real(kind=8) :: doubles(60), sums(30)
   integer :: ints(60)
   complex :: pairs(60) = (1, 2)
+  type(MPI_Win) :: window
   type(c_ptr) :: memory
   real(kind=8), pointer :: pieces(:)
   call mpi_init()
@@ -21,6 +22,15 @@ program fortran_mpi_f08
     call mpi_free_mem(pieces, ierr)
     if (ierr /= MPI_SUCCESS) wrong = wrong + 1
   end do
+  ! Windows stay native MPI's.
+  call mpi_win_create(doubles, 480_MPI_ADDRESS_KIND, 8, MPI_INFO_NULL, MPI_COMM_WORLD, window, ierr)
+  if (ierr /= MPI_SUCCESS) wrong = wrong + 1
+  call mpi_win_free(window, ierr)
+  call mpi_win_allocate(80_MPI_ADDRESS_KIND, 8, MPI_INFO_NULL, MPI_COMM_WORLD, memory, window, ierr)
+  call c_f_pointer(memory, pieces, [10])
+  pieces = rank
+  call mpi_win_free(window, ierr)
+  if (ierr /= MPI_SUCCESS) wrong = wrong + 1
   do i = 1, 60
     doubles(i) = i + rank
     ints(i) = i * (rank + 1)
