@@ -3,6 +3,8 @@
 #include <span>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "lib/comm/control/wire.hpp"
 
 namespace hips::doctor {
@@ -12,9 +14,14 @@ Result<std::vector<RankReport>> exchange_reports(comm::Bootstrap& bootstrap, con
   const auto all = bootstrap.allgather(std::as_bytes(std::span(text.data(), text.size())));
   if (!all) return fail(all.error());
   std::vector<RankReport> reports;
-  for (const comm::Blob& blob : *all) {
+  for (std::size_t rank = 0; rank < all->size(); ++rank) {
+    const comm::Blob& blob = (*all)[rank];
     auto report = decode_report(std::string(reinterpret_cast<const char*>(blob.data()), blob.size()));
-    if (!report) return fail(std::move(report).error());
+    if (!report) {
+      Status status = report.error();
+      status.message = fmt::format("rank {}: {}", rank, status.message);
+      return fail(std::move(status));
+    }
     reports.push_back(*std::move(report));
   }
   return reports;

@@ -75,10 +75,12 @@ std::optional<Topology> topology_of(std::span<const RankReport> reports) {
   }
 }
 
+/// What a spec is on this rank, as far as it does not say that itself: files differ, and may be missing.
 std::string wiring_of(const std::string& spec) {
-  if (!names_file(spec)) return {};
+  if (spec.empty()) return {};
   try {
-    return fmt::format("{} ({})", spec, parse_topology(spec).spec);
+    const std::string parsed = parse_topology(spec).spec;
+    return parsed == spec ? std::string() : fmt::format("{} ({})", spec, parsed);
   } catch (const Error& error) {
     return fmt::format("{} ({})", spec, error.status().message);
   }

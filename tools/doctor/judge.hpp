@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "lib/base/config/config.hpp"
 #include "tools/doctor/finding.hpp"
 #include "tools/doctor/node.hpp"
@@ -21,6 +24,9 @@ Findings judge_limits(const NodeFacts& node, const RailChoice& rails);
 /// Lost, damaged and paused packets, and congestion marks, of the ports in use. Counters run since the driver
 /// was loaded, so that old losses look like new ones: only many of them are a warning.
 Findings judge_counters(const NodeFacts& node, const RailChoice& rails);
+
+/// "64 KiB", "8 MiB".
+std::string size_text(std::uint64_t bytes);
 
 /// The interface of a port for commands to type; IF if it is unknown.
 std::string interface_of(const DevicePort& port);

@@ -89,17 +89,18 @@ void judge_address(const DevicePort& port, const PortUse& use, Findings& finding
   }
 }
 
+/// `is_any_used`: HiPS uses some port. A name in HIPS_IB_HCA is also the beginning of other names.
 void judge_port(const Device& device, const DevicePort& port, const PortUse& use, const Config& config,
-                Findings& findings) {
-  const bool excluded = !port.active() ? false : use.rails.empty() && use.why_not.find("HIPS_IB_HCA") == 0;
+                bool is_any_used, Findings& findings) {
+  const bool excluded = use.rails.empty() && use.why_not.find("HIPS_IB_HCA") != std::string::npos &&
+                        use.why_not.find("excludes it") != std::string::npos;
   if (excluded) {
     findings.push_back({FindingLevel::kNote, use.name, use.why_not, ""});
     return;
   }
   if (!port.active()) {
-    const bool named = !config.rdma.hca.empty() && config.rdma.hca.front() != '^' &&
-                       use.why_not.find("excludes it") == std::string::npos;
-    judge_down(device, port, named, findings);
+    const bool named = !config.rdma.hca.empty() && config.rdma.hca.front() != '^';
+    judge_down(device, port, named && !is_any_used, findings);
     return;
   }
   if (!use.gid) {
@@ -175,7 +176,7 @@ Findings judge_devices(const NodeFacts& node, const Config& config, const RailCh
       const auto use = std::find_if(rails.ports.begin(), rails.ports.end(),
                                     [&](const PortUse& one) { return one.name == name; });
       if (use == rails.ports.end()) continue;
-      judge_port(device, port, *use, config, findings);
+      judge_port(device, port, *use, config, !rails.by_rail.empty(), findings);
       if (!use->rails.empty()) judge_near(node, device, name, findings);
     }
   }
@@ -186,6 +187,10 @@ Findings judge_devices(const NodeFacts& node, const Config& config, const RailCh
          hca ? "unset HIPS_IB_HCA, or name existing ports" : "bring an interface up: ip link set IF up"});
   }
   judge_software(node, findings);
+  // RDMA that nobody asks for is in no one's way.
+  if (config.transport == "tcp" || config.transport == "shm")
+    for (DoctorFinding& finding : findings)
+      if (finding.level == FindingLevel::kError) finding.level = FindingLevel::kNote;
   return findings;
 }
 

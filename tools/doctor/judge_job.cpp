@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -9,6 +11,7 @@
 
 #include "lib/comm/setup/agreement.hpp"
 #include "tools/doctor/job.hpp"
+#include "tools/doctor/judge.hpp"
 
 namespace hips::doctor {
 namespace {
@@ -22,6 +25,8 @@ struct Property {
   std::function<std::string(const RankReport&)> value;
   /// The command that gives rank `other` the common value.
   std::function<std::string(const RankReport& other, const std::string& common)> fix;
+  /// Where more is better: the ranks that have less than the best one are named, however many they are.
+  std::function<double(const RankReport&)> worth{};
 };
 
 std::string or_unset(const std::string& text) {
@@ -34,7 +39,7 @@ std::string set_variable(const char* name, const std::string& value) {
 }
 
 std::string locked_text(const RankReport& report) {
-  return report.locked_bytes ? fmt::format("{} MiB", *report.locked_bytes >> 20) : "unlimited";
+  return report.locked_bytes ? size_text(*report.locked_bytes) : "unlimited";
 }
 
 std::string rail_facts(const RankReport& report, std::size_t rail, bool mtu) {
@@ -44,16 +49,20 @@ std::string rail_facts(const RankReport& report, std::size_t rail, bool mtu) {
   return one.kind;
 }
 
-/// Names the ranks whose value is not the most common one. Ranks with an empty value are ignored.
+/// Names the ranks whose value is not the best one, or not the most common one where none is better; of two that are equally
+/// common, that of the first rank counts. Ranks with an empty value are ignored.
 void compare(std::span<const RankReport> reports, const Property& property, Findings& findings) {
   std::map<std::string, std::vector<Rank>> ranks_by_value;
   for (const RankReport& report : reports)
     if (std::string value = property.value(report); !value.empty())
       ranks_by_value[value].push_back(report.rank);
   if (ranks_by_value.size() < 2) return;
+  const auto merit = [&](const std::vector<Rank>& ranks) {
+    const RankReport& first = reports[static_cast<std::size_t>(ranks.front())];
+    return std::tuple(property.worth ? property.worth(first) : 0, ranks.size(), -ranks.front());
+  };
   const auto common =
-      std::max_element(ranks_by_value.begin(), ranks_by_value.end(),
-                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+      std::ranges::max_element(ranks_by_value, {}, [&](const auto& one) { return merit(one.second); });
   for (const auto& [value, ranks] : ranks_by_value) {
     if (value == common->first) continue;
     const RankReport& other = reports[static_cast<std::size_t>(ranks.front())];
@@ -87,7 +96,8 @@ void compare_rails(std::span<const RankReport> reports, Findings& findings) {
              [&](const RankReport& other, const std::string& common) {
                return fmt::format("ip link set {} mtu {}, on {}", interface(other), interface_mtu(common),
                                   other.host);
-             }},
+             },
+             [rail](const RankReport& one) { return static_cast<double>(one.rails[rail].mtu); }},
             findings);
     compare(reports,
             {kind.c_str(), FindingLevel::kError,
@@ -180,6 +190,10 @@ Findings compare_ranks(std::span<const RankReport> reports) {
            [](const RankReport& other, const std::string&) {
              return fmt::format("ulimit -l unlimited on {}, or in its /etc/security/limits.d/hips.conf",
                                 other.host);
+           },
+           [](const RankReport& one) {
+             return one.locked_bytes ? static_cast<double>(*one.locked_bytes)
+                                     : std::numeric_limits<double>::infinity();
            }},
           findings);
   compare(reports,
@@ -190,7 +204,8 @@ Findings compare_ranks(std::span<const RankReport> reports) {
            [](const RankReport& other, const std::string&) {
              return fmt::format("check rdma link on {}; ip link set IF up; name the ports in HIPS_IB_HCA",
                                 other.host);
-           }},
+           },
+           [](const RankReport& one) { return static_cast<double>(one.rails.size()); }},
           findings);
   compare_rails(reports, findings);
   judge_topology(reports, findings);

@@ -19,12 +19,16 @@ constexpr const char* kRaiseLocked =
     "slurmd: "
     "LimitMEMLOCK=infinity; in this shell: ulimit -l unlimited)";
 
+constexpr const char* kRaiseFiles =
+    "echo '* - nofile 65536' > /etc/security/limits.d/hips-files.conf, then log in again; or docker run "
+    "--ulimit nofile=65536";
+
 void judge_locked(const ProcessLimits& limits, bool has_rails, Findings& findings) {
   if (!limits.locked_bytes) {
     findings.push_back({FindingLevel::kOk, "locked memory", "unlimited", ""});
     return;
   }
-  const std::string size = fmt::format("{} MiB", *limits.locked_bytes / kMiB);
+  const std::string size = size_text(*limits.locked_bytes);
   if (limits.may_lock_all) {
     findings.push_back(
         {FindingLevel::kOk, "locked memory",
@@ -62,9 +66,10 @@ void judge_files(const ProcessLimits& limits, Findings& findings) {
   findings.push_back(
       {level, "open files",
        fmt::format("the limit of {} suffices for about {} ranks", *limits.open_files, *limits.open_files / 4),
-       fmt::format("ulimit -n {}", limits.open_files_hard
-                                       ? std::to_string(std::max(*limits.open_files_hard, *limits.open_files))
-                                       : "65536")});
+       limits.open_files_hard && *limits.open_files_hard < kEnoughFiles
+           ? kRaiseFiles
+           : fmt::format("ulimit -n {}",
+                         limits.open_files_hard ? std::to_string(*limits.open_files_hard) : "65536")});
 }
 
 void judge_memory(const ProcessLimits& limits, Findings& findings) {
@@ -94,6 +99,10 @@ void judge_cpus(const ProcessLimits& limits, Findings& findings) {
 }
 
 }  // namespace
+
+std::string size_text(std::uint64_t bytes) {
+  return bytes < kMiB ? fmt::format("{} KiB", bytes / 1024) : fmt::format("{} MiB", bytes / kMiB);
+}
 
 Findings judge_limits(const NodeFacts& node, const RailChoice& rails) {
   Findings findings;

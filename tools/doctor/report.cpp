@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tools/doctor/judge.hpp"
+
 namespace hips::doctor {
 namespace {
 
@@ -62,10 +64,10 @@ std::string device_text(const Device& device, const RailChoice& rails) {
 }
 
 std::string limits_text(const ProcessLimits& limits) {
-  std::string text = fmt::format(
-      "  locked memory {}{}\n",
-      limits.locked_bytes ? fmt::format("{} MiB", *limits.locked_bytes / kMiB) : std::string("unlimited"),
-      limits.may_lock_all ? " (does not apply to this process: CAP_IPC_LOCK)" : "");
+  std::string text =
+      fmt::format("  locked memory {}{}\n",
+                  limits.locked_bytes ? size_text(*limits.locked_bytes) : std::string("unlimited"),
+                  limits.may_lock_all ? " (does not apply to this process: CAP_IPC_LOCK)" : "");
   text += fmt::format("  open files    {}\n",
                       limits.open_files ? std::to_string(*limits.open_files) : "unlimited");
   text +=

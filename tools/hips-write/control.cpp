@@ -128,8 +128,12 @@ Result<ControlConnection> ControlConnection::connect(const std::string& host, st
     return fail(Code::kInvalidArgument, fmt::format("unknown host \"{}\": {}", host, gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, &freeaddrinfo);
   const std::int64_t deadline_ns = deadline_of(timeout_ms);
-  int error = 0;
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+  int error = 0, num_left = 0;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) ++num_left;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next, --num_left) {
+    // Each address gets its share of the time that is left: one that does not answer leaves some to the next.
+    const std::int64_t now_ns = monotonic_ns();
+    const std::int64_t until_ns = deadline_ns < 0 ? -1 : now_ns + (deadline_ns - now_ns) / num_left;
     UniqueFd fd(socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd.valid()) {
       error = errno;
@@ -137,9 +141,9 @@ Result<ControlConnection> ControlConnection::connect(const std::string& host, st
     }
     error = ::connect(fd.get(), entry->ai_addr, entry->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {
-      if (!wait_for(fd.get(), POLLOUT, deadline_ns)) {
+      if (!wait_for(fd.get(), POLLOUT, until_ns)) {
         error = ETIMEDOUT;
-        break;
+        continue;
       }
       socklen_t length = sizeof error;
       (void)getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);

@@ -175,11 +175,17 @@ Status RawLink::create_queues() {
   const auto depth = [&](std::uint32_t each) { return static_cast<int>((each + 1) * options_.queue_pairs); };
   sent_.reset(ibv_create_cq(context_.get(), depth(options_.tx_depth), nullptr, nullptr, 0));
   if (sent_ == nullptr)
-    return call_failed(fmt::format("creating a completion queue for -t {}", options_.tx_depth), errno);
+    return call_failed(fmt::format("creating a completion queue for -t {} and -q {}", options_.tx_depth,
+                                   options_.queue_pairs),
+                       errno);
   received_.reset(ibv_create_cq(context_.get(), depth(options_.with_immediate ? options_.rx_depth : 1),
                                 nullptr, nullptr, 0));
   if (received_ == nullptr)
-    return call_failed(fmt::format("creating a completion queue for -r {}", options_.rx_depth), errno);
+    return call_failed(options_.with_immediate
+                           ? fmt::format("creating a completion queue for -r {} and -q {}", options_.rx_depth,
+                                         options_.queue_pairs)
+                           : fmt::format("creating a completion queue for -q {}", options_.queue_pairs),
+                       errno);
   std::random_device random;
   for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
     if (Status status = create_pair(); !status.ok()) return status;
@@ -504,13 +510,16 @@ Result<Samples> RawLink::ping_pong(const PingPong& run, PeerMonitor& monitor) {
   Samples samples;
   if (!phases.timed()) samples.posted.reserve(wanted);
   std::uint64_t posted = 0, arrived = 0;
-  ibv_wc completion;
+  ibv_wc completion{};
   phases.start(ticks(), samples);
+  Status problem;
   const auto take_immediate = [&]() -> int {
     const int found = ibv_poll_cq(received_.get(), 1, &completion);
-    if (found <= 0) return found;
-    if (completion.status != IBV_WC_SUCCESS || !post_receives(0, 1).ok()) return -1;
-    return 1;
+    if (found == 0) return 0;
+    problem = found < 0                             ? call_failed("polling", errno)
+              : completion.status != IBV_WC_SUCCESS ? completion_failed(completion, monitor)
+                                                    : post_receives(0, 1);
+    return problem.ok() ? 1 : -1;
   };
   // With -D the end that sends first ends the run: its last message has 0 instead of the count.
   bool last_seen = false;
@@ -522,7 +531,7 @@ Result<Samples> RawLink::ping_pong(const PingPong& run, PeerMonitor& monitor) {
         while ((found = take_immediate()) == 0) {
           if (monitor.idle()) return fail(monitor.status());
         }
-        if (found < 0) return fail(completion_failed(completion, monitor));
+        if (found < 0) return fail(std::move(problem));
       }
       const auto expected = static_cast<unsigned char>(1 + arrived % 255);
       unsigned char seen = *other;

@@ -159,7 +159,11 @@ class WriteSession {
     const bool latency = options_.program == WriteProgram::kLatency;
     // The last byte of a ping-pong with bare requests counts the messages.
     const std::size_t size = bytes - (latency && &link == raw_.get() ? 1 : 0);
-    const std::uint64_t used = latency ? 1 : std::min<std::uint64_t>(per_buffer, slots.count());
+    // A list of bare requests is posted again and again as it is.
+    const bool is_list = &link == raw_.get() && options_.post_list > 1;
+    const std::uint64_t used = latency ? 1
+                                       : std::min({per_buffer, std::uint64_t{slots.count()},
+                                                   is_list ? std::uint64_t{options_.post_list} : UINT64_MAX});
     double compared = 0, wrong = 0;
     for (std::uint32_t i = 0; came && i < link.num_buffers(); ++i) {
       for (std::uint64_t slot = 0; slot < used; ++slot) {

@@ -269,14 +269,15 @@ class Drafter {
 
   void add_link(std::size_t server, std::size_t rail, const Level& level, const std::vector<NicId>& ends,
                 bool has_other_path) {
-    double rate = level.bandwidth_bytes_per_s;
+    // An end whose rate is not known does not limit the other.
+    double rate = 0;
     std::optional<std::string> down;
     for (const auto& [end, end_rail] : ends) {
-      if (const double own = rate_of(end, end_rail); own > 0)
-        rate = ends.size() > 1 ? std::min(rate, own) : own;
+      if (const double own = rate_of(end, end_rail); own > 0) rate = rate > 0 ? std::min(rate, own) : own;
       if (const auto why = is_down(end, end_rail)) down = why;
     }
     if (!has_other_path) down.reset();
+    if (rate == 0) rate = level.bandwidth_bytes_per_s;
     if (!down && rate == level.bandwidth_bytes_per_s) return;
     const std::size_t index = topology().overrides.size();
     topology().overrides.push_back({.server = static_cast<std::int64_t>(server),

@@ -214,7 +214,7 @@ Match nearest_rack(const Segments& seen) {
   std::vector<std::size_t> rails;
   std::vector<std::int32_t> segment_of;
   std::set<std::size_t> covered;
-  for (std::size_t nic = 0; nic < num_nics; ++nic) {
+  for (std::size_t nic = 0; nic < num_nics && rails.size() < static_cast<std::size_t>(kMaxRails); ++nic) {
     std::map<std::int32_t, std::size_t> sizes;
     for (const auto& nics : seen.of)
       if (nic < nics.size() && nics[nic] != Segments::kNone) ++sizes[nics[nic]];

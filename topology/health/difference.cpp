@@ -69,8 +69,16 @@ class CableMatch {
   }
 
   void run(CablingDifference& result) {
-    match([](const NamedCable& one) { return one.ports(); }, result);
-    match([](const NamedCable& one) { return one.nodes(); }, result);
+    const auto with_rate = [](auto key) {
+      return [key](const NamedCable& one) { return std::tuple_cat(key(one), std::tie(one.rate)); };
+    };
+    const auto ports = [](const NamedCable& one) { return one.ports(); };
+    const auto nodes = [](const NamedCable& one) { return one.nodes(); };
+    // Of parallel cables without ports, one that is as before is the one of before.
+    match(with_rate(ports), result);
+    match(ports, result);
+    match(with_rate(nodes), result);
+    match(nodes, result);
     for (const NamedCable& one : before_)
       if (is_common(one)) result.cables_gone.push_back(one.text);
     for (const NamedCable& one : now_)
@@ -82,7 +90,7 @@ class CableMatch {
     return common_.contains(one.a) && common_.contains(one.b);
   }
 
-  /// Removes the cables of equal keys from both lists. Of those without ports, ones of equal rates meet.
+  /// Removes the cables of equal keys from both lists.
   template <typename Key>
   void match(Key key, CablingDifference& result) {
     for (auto* list : {&before_, &now_})

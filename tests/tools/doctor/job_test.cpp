@@ -169,10 +169,32 @@ TEST(DoctorJob, TheMismatchingRankIsNamed) {
                                       "version: 0.9, but 3 of 4 ranks have 1.0", "install HiPS 1.0"));
   EXPECT_THAT(findings, finds_between(FindingLevel::kWarning, "rank 3 on node3", "MTU of NIC 0: 1024",
                                       "ip link set eth0 mtu 9000"));
-  EXPECT_THAT(findings, finds_between(FindingLevel::kWarning, "rank 1 on node1", "locked memory: 0 MiB",
+  EXPECT_THAT(findings, finds_between(FindingLevel::kWarning, "rank 1 on node1", "locked memory: 64 KiB",
                                       "ulimit -l unlimited"));
   EXPECT_THAT(findings, finds_between(FindingLevel::kError, "rank 1 on node1", "HIPS_TOPO: bcube:2,1",
                                       "unset HIPS_TOPO"));
+}
+
+TEST(DoctorJob, TheRankThatHasLessIsNamedHoweverManyThereAre) {
+  auto reports = job(3, 2);
+  for (const std::size_t rank : {0U, 1U}) {
+    reports[rank].locked_bytes = 8U << 20U;
+    reports[rank].rails[0].mtu = 1024;
+    reports[rank].rails.pop_back();
+  }
+  reports[2].rails[0].mtu = 4096;
+  const Findings findings = compare_ranks(reports);
+  EXPECT_THAT(findings, finds_between(FindingLevel::kWarning, "ranks 0 and 1",
+                                      "locked memory: 8 MiB, but 1 of 3 ranks have unlimited", "on node0"));
+  EXPECT_THAT(findings, finds_between(FindingLevel::kWarning, "ranks 0 and 1",
+                                      "number of NICs: 1, but 1 of 3 ranks have 2", "on node0"));
+  EXPECT_THAT(findings, finds_between(FindingLevel::kWarning, "ranks 0 and 1", "MTU of NIC 0: 1024",
+                                      "ip link set eth0 mtu 9000, on node0"));
+  // Of versions none is better; of two that are equally common, the first rank's counts.
+  auto pair = job(2, 1);
+  pair[0].version = "1.1";
+  EXPECT_THAT(compare_ranks(pair), finds_between(FindingLevel::kError, "rank 1 on node1",
+                                                 "but 1 of 2 ranks have 1.1", "install HiPS 1.1 on node1"));
 }
 
 TEST(DoctorJob, ATopologyOfAnotherSizeAndTooManyRanksAreReported) {

@@ -90,6 +90,20 @@ TEST(Doctor, APortThatIsDownIsAWarningAndAnErrorIfItIsNamed) {
   EXPECT_THAT(named.rails.problem.message, HasSubstr("mlx5_1:1 is DOWN"));
 }
 
+TEST(Doctor, APortThatIsDownIsNoErrorWhereAnotherIsUsedOrNoneIsWanted) {
+  FakeTree tree;
+  tree.mlx5().process("unlimited");
+  // The name of both, of which one is active.
+  const Visit both = visit(tree, {{"HIPS_IB_HCA", "mlx5"}});
+  EXPECT_FALSE(both.rails.by_rail.empty());
+  EXPECT_THAT(both.findings,
+              finds(FindingLevel::kWarning, "mlx5_1:1", "HiPS does not use it", "ip link set eth1 up"));
+  EXPECT_FALSE(any_error(both.findings));
+  EXPECT_THAT(visit(tree, {{"HIPS_IB_HCA", "^mlx5_1"}}).findings,
+              finds(FindingLevel::kNote, "mlx5_1:1", "excludes it", ""));
+  EXPECT_FALSE(any_error(visit(tree, {{"HIPS_IB_HCA", "mlx5_1:1"}, {"HIPS_TRANSPORT", "tcp"}}).findings));
+}
+
 TEST(Doctor, InvalidChoicesOfPortsAndAddressesAreErrors) {
   FakeTree tree;
   tree.rxe("rxe0", "nic0", 9000).process("unlimited");
@@ -129,7 +143,7 @@ TEST(Doctor, WithoutADeviceReportsWhatStillWorksAndHowToMakeOne) {
   EXPECT_THAT(seen.findings, finds(FindingLevel::kWarning, "devices", "ranks of this node use shared memory",
                                    "rdma link add rxe0 type rxe netdev eth0"));
   // Without a device a low limit does not matter.
-  EXPECT_THAT(seen.findings, finds(FindingLevel::kNote, "locked memory", "0 MiB", ""));
+  EXPECT_THAT(seen.findings, finds(FindingLevel::kNote, "locked memory", "64 KiB", ""));
   EXPECT_FALSE(any_error(seen.findings));
   EXPECT_THAT(visit(tree, {{"HIPS_TRANSPORT", "verbs"}}).findings,
               finds(FindingLevel::kError, "devices", "no RDMA device", "modprobe rdma_rxe"));

@@ -236,6 +236,25 @@ TEST(Draft, ListsSlowDeadAndMissingNics) {
   EXPECT_EQ(file.topology.overrides.size(), 3U);
 }
 
+TEST(Draft, ListsACableThatIsFasterThanMost) {
+  std::mt19937_64 random(1);
+  Observation seen = made_up(parse_topology("torus:6"), random, false, false).seen;
+  const SeenPath path = seen.paths.front();
+  seen.servers[path.a].nics[path.a_nic].bandwidth_bytes_per_s = 6.25e9;
+  seen.servers[path.b].nics[path.b_nic].bandwidth_bytes_per_s = 6.25e9;
+  std::string text;
+  const TopologyFile file = read_back(seen, text);
+  ASSERT_EQ(file.topology.overrides.size(), 1U);
+  EXPECT_DOUBLE_EQ(file.topology.overrides.front().bandwidth_bytes_per_s, 6.25e9);
+}
+
+TEST(Draft, OfMoreNicsThanAFileHasIsOneOfTheFirst) {
+  Observation seen = rack(4, 70);
+  seen.servers[2].nics.pop_back();
+  std::string text;
+  EXPECT_EQ(topology_shape(read_back(seen, text).topology), "rail:4,64");
+}
+
 /// A simulated job on only some of the servers.
 MadeUp some_of(const MadeUp& whole, const std::vector<std::size_t>& servers) {
   MadeUp part;

@@ -311,5 +311,25 @@ TEST(CablingOfLeaf, HasAllSwitchesThatTheServersOfTheLeafShare) {
   EXPECT_EQ(cabling_of_leaf(cabling, 3).cables.size(), 4U);
 }
 
+TEST(Difference, OfParallelCablesWithoutPortsTheOneThatIsAsBeforeIsNotGone) {
+  std::mt19937_64 random(7);
+  Cabling before = leaf_spine(random, {.leaves = 3, .spines = 2, .servers = 3, .uplinks = 2});
+  std::vector<std::size_t> pair;
+  for (std::size_t i = 0; i < before.cables.size(); ++i) {
+    Cable& cable = before.cables[i];
+    cable.a.port.clear();
+    cable.b.port.clear();
+    const std::set<std::string> ends{before.nodes[cable.a.node].name, before.nodes[cable.b.node].name};
+    if (ends == std::set<std::string>{"leaf0", "spine0"}) pair.push_back(i);
+  }
+  ASSERT_EQ(pair.size(), 2U);
+  before.cables[pair[0]].bandwidth_bytes_per_s = kRate / 2;
+  Cabling now = before;
+  now.cables.erase(now.cables.begin() + static_cast<std::ptrdiff_t>(pair[0]));
+  const CablingDifference difference = compare_cablings(before, now);
+  EXPECT_THAT(difference.rates, IsEmpty());
+  EXPECT_EQ(difference.cables_gone.size(), 1U);
+}
+
 }  // namespace
 }  // namespace hips::topology

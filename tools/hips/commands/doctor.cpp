@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/comm/setup/transport_registry.hpp"
 #include "tools/doctor/exchange.hpp"
 #include "tools/doctor/file_tree.hpp"
 #include "tools/doctor/job.hpp"
@@ -64,11 +65,17 @@ struct OwnReport {
 OwnReport inspect() {
   OwnReport own;
   own.loaded = read_settings();
+  if (own.loaded.status.ok()) own.loaded.status = comm::check_transport_choice(own.loaded.config.transport);
   own.node = doctor::inspect_node(doctor::FileTree());
   own.rails = doctor::choose_rails(own.node, own.loaded.config.rdma);
   own.transports = doctor::transports_text(own.node, own.loaded.config, own.rails);
   own.findings = doctor::judge_node(own.node, own.loaded, own.rails);
   return own;
+}
+
+/// Values of variables may have any bytes; those that are not UTF-8 are replaced.
+std::string text_of(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 /// Prints the report of one node, with the reason if the ranks could not meet.
@@ -78,7 +85,7 @@ int report_alone(const DoctorOptions& options, const OwnReport& own, const Findi
     json["ranks"] = nlohmann::ordered_json::array({doctor::node_json(own.node, own.rails, own.transports)});
     json["reach"] = nlohmann::ordered_json::array();
     json["findings"] = doctor::findings_json(findings);
-    write_stdout(json.dump(2) + "\n");
+    write_stdout(text_of(json));
   } else {
     write_stdout(doctor::node_text(own.node, own.rails, own.transports) + "\n" +
                  doctor::findings_text(findings));
@@ -91,13 +98,16 @@ int report_failure(const DoctorOptions& options, OwnReport own, Rank rank, const
                    const std::string& where) {
   if (rank == 0) {
     own.findings.push_back({FindingLevel::kError, where, status.message,
-                            "check that these ranks run (their output, ps, dmesg) and that TCP passes "
-                            "between the nodes: iptables "
-                            "-I INPUT -p tcp -s HOST -j ACCEPT"});
+                            status.code == Code::kMismatch
+                                ? "install the same HiPS on all nodes"
+                                : "check that these ranks run (their output, ps, dmesg) and that TCP passes "
+                                  "between the nodes: iptables "
+                                  "-I INPUT -p tcp -s HOST -j ACCEPT"});
     return report_alone(options, own, own.findings);
   }
   // Rank 0 reports the errors that it knows; this rank reports those about rank 0.
-  if (status.code == Code::kPeerLost || status.message.find("could not reach rank 0") != std::string::npos)
+  if (status.code == Code::kPeerLost || status.code == Code::kInvalidArgument ||
+      status.message.find("could not reach rank 0") != std::string::npos)
     std::fprintf(stderr, "hips: doctor: rank %d on %s: %s\n", rank, own.node.name.c_str(),
                  status.message.c_str());
   // The launcher ends the job when the first rank fails: let rank 0 go first.
@@ -117,7 +127,7 @@ int report_job(const DoctorOptions& options, const OwnReport& own,
     for (const doctor::RankReport& report : reports) json["ranks"].push_back(report.details);
     json["reach"] = doctor::trials_json(reports, trials);
     json["findings"] = doctor::findings_json(findings);
-    write_stdout(json.dump(2) + "\n");
+    write_stdout(text_of(json));
   } else {
     write_stdout(doctor::node_text(own.node, own.rails, own.transports) + "\n" +
                  doctor::job_text(reports, trials) + "\n" + doctor::findings_text(findings));
