@@ -236,14 +236,26 @@ void EngineImpl::drop_batched(const TeamImpl* team) {
   }
 }
 
-bool EngineImpl::progress() {
-  bool moved = false;
+bool EngineImpl::poll_ports() {
+  PortSet used = clients.empty() && !active.empty() ? PortSet{} : PortSet::all();
+  for (const TeamImpl* team : active) used.add(team->used_ports());
+  if (rounds++ % kRoundsPerSweep == 0) used = PortSet::all();
+  bool moved = false, all = true;
   for (auto& port : ports) {
+    if (!used.has(port->index)) {
+      all = false;
+      continue;
+    }
     const std::size_t count = port->transport->poll(events);
     for (std::size_t i = 0; i < count; ++i) dispatch(*port, events[i]);
     moved |= count > 0;
   }
-  quiet = !moved;
+  quiet = all && !moved;
+  return moved;
+}
+
+bool EngineImpl::progress() {
+  bool moved = poll_ports();
   if (control_pending.load(std::memory_order_relaxed) &&
       control_pending.exchange(false, std::memory_order_acquire)) {
     try {
@@ -316,10 +328,13 @@ void EngineImpl::sleep(std::int64_t timeout_ns) {
     armed_clients.push_back(clients[i]);
     if (const int fd = clients[i]->arm(); fd >= 0) sleeping_on.push_back({fd, POLLIN, 0});
   }
-  // News between the last poll and arm() caused no wake-up, so poll once more before sleeping.
+  // News between the last poll and arm() caused no wake-up, so poll once more before sleeping: every port, as
+  // after it, when any of them may have ended the sleep.
+  rounds = 0;
   if (!ready && !progress()) {
     const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
     (void)::ppoll(sleeping_on.data(), sleeping_on.size(), &timeout, nullptr);
+    rounds = 0;
   }
   for (std::size_t i = 0; i < armed; ++i) ports[i]->transport->disarm();
   for (EngineClient* client : armed_clients) client->disarm();

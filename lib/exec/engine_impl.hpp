@@ -89,6 +89,9 @@ struct EngineImpl final : RangeListener {
   /// Limit of the bytes that are posted to a NIC and not complete: enough to keep the NIC busy, and little
   /// enough to keep the order of priorities.
   static constexpr std::uint64_t kMaxPostedBytes = 4U << 20U;
+  /// A port that no outstanding operation uses brings early arrivals, new connections and ends of peers. None
+  /// of them is urgent, and a poll is a system call for most transports.
+  static constexpr std::uint32_t kRoundsPerSweep = 4;
 
   Engine::Options options;
   Clock* clock = nullptr;
@@ -148,6 +151,7 @@ struct EngineImpl final : RangeListener {
   std::vector<std::uint64_t> removed_ranges;  ///< ids of ranges that the user has deregistered
   std::array<transport::Event, 64> events;    ///< results of poll(); a member, because constructing 64 events
                                               ///< is expensive (each holds a Status)
+  std::uint32_t rounds = 0;                   ///< of progress()
   bool quiet = false;                         ///< this round polled every transport and found nothing
   bool completed_some = false;  ///< an operation has completed since the waiters were last notified
   /// Used by sleep(); a member, so that sleep() does not allocate each time.
@@ -167,6 +171,9 @@ struct EngineImpl final : RangeListener {
   void tell_waiters();
 
   bool progress();
+  /// Polls the ports that an outstanding operation uses, and in each kRoundsPerSweep-th round all; a part of
+  /// progress(). True: something happened.
+  bool poll_ports();
   /// Advances the clients; a part of progress().
   bool advance_clients();
   void activate(EngineClient& client);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/exec/compiled_program.hpp"
+#include "lib/exec/port_set.hpp"
 
 namespace hips::exec {
 
@@ -40,6 +41,7 @@ struct Layout {
   std::vector<std::int32_t> first_dep;  ///< by step; has one more entry than steps
   std::vector<Dependency> deps;
   std::vector<std::uint32_t> in_totals, out_totals;  ///< by channel: number of segments of this operation
+  PortSet ports;                                     ///< of the channels with segments
 
   static Layout of(const CompiledProgram& program, std::uint64_t count, std::size_t element_bytes,
                    std::size_t segment_bytes, Boundaries boundaries = {});

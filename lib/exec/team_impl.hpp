@@ -72,6 +72,8 @@ class TeamImpl final : public Team {
   bool advance();
   [[nodiscard]] bool busy() const { return !in_flight_.empty() || !credit_list_.empty(); }
   void set_listed(bool listed) { listed_ = listed; }
+  /// The ports of the outstanding operations; all, if there is none.
+  [[nodiscard]] PortSet used_ports() const { return used_ports_; }
   /// Puts the segment into the port's batch; false if it cannot be sent after all.
   bool batch_segment(EnginePort& port, const ReadySegment& ready);
 
@@ -115,6 +117,7 @@ class TeamImpl final : public Team {
 
   // Progress.
   std::shared_ptr<const Layout> layout_for(const OperationArgs& args);
+  [[nodiscard]] PortSet ports_of(const Layout& layout) const;
   void take_handed_over();
   void take_new_programs();
   std::shared_ptr<OperationImpl> idle_operation();
@@ -207,6 +210,7 @@ class TeamImpl final : public Team {
 
   std::uint64_t next_sequence_ = 1;        ///< starts at 1, as users count calls
   std::vector<OperationImpl*> in_flight_;  ///< oldest first
+  PortSet used_ports_ = PortSet::all();
   /// Those with work, so that a thousand waiting operations cost nothing.
   std::vector<OperationImpl*> with_work_;
   std::vector<std::shared_ptr<OperationImpl>> pool_;

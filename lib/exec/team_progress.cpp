@@ -89,9 +89,10 @@ std::shared_ptr<const Layout> TeamImpl::layout_for(const OperationArgs& args) {
   const LayoutKey key{args.program, args.count, element_bytes, args.boundaries};
   auto found = layouts_.find(key);
   if (found == layouts_.end()) {
-    auto made = std::make_shared<const Layout>(Layout::of(programs_[static_cast<std::size_t>(args.program)],
-                                                          args.count, element_bytes, segment_bytes_,
-                                                          args.boundaries));
+    auto made =
+        std::make_shared<Layout>(Layout::of(programs_[static_cast<std::size_t>(args.program)], args.count,
+                                            element_bytes, segment_bytes_, args.boundaries));
+    made->ports = ports_of(*made);
     const std::size_t steps = made->steps.size();
     if (layouts_.size() == kMaxLayouts || steps_of_layouts_ + steps > kMostStepsOfLayouts) {
       layouts_.clear();
@@ -102,6 +103,17 @@ std::shared_ptr<const Layout> TeamImpl::layout_for(const OperationArgs& args) {
   }
   last_layout_ = {args.program, found->second};
   return found->second;
+}
+
+PortSet TeamImpl::ports_of(const Layout& layout) const {
+  PortSet ports;
+  for (std::size_t c = 0; c < in_.size(); ++c) {
+    if (layout.in_totals[c] > 0) ports.add(in_[c].connection->port->index);
+  }
+  for (std::size_t c = 0; c < out_.size(); ++c) {
+    if (layout.out_totals[c] > 0) ports.add(out_[c].connection->port->index);
+  }
+  return ports;
 }
 
 void TeamImpl::take_new_programs() {
@@ -146,6 +158,8 @@ void TeamImpl::begin(OperationImpl& operation) {
     hold_memory(operation);
     give_grants(operation);
   }
+  if (in_flight_.empty()) used_ports_ = {};
+  used_ports_.add(layout.ports);
   in_flight_.push_back(&operation);
   if (has_lost_connection_ || !port_down_.ok()) [[unlikely]]
     report_losses();
@@ -341,6 +355,7 @@ void TeamImpl::drop_finished() {
   if (!any_finished_) return;
   any_finished_ = false;
   std::erase_if(in_flight_, [](const OperationImpl* operation) { return operation->done(); });
+  if (in_flight_.empty()) used_ports_ = PortSet::all();
 }
 
 const std::byte* TeamImpl::local_source(const OperationImpl& operation, const BufferRange& range,

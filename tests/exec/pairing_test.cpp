@@ -1,6 +1,8 @@
 // Communicators of one process that connect its ports with the peers' ports in different ways.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +15,20 @@ namespace hips::exec::testing {
 namespace {
 
 constexpr Rank kSize = 3;
+
+/// Counts its polls.
+class PollCounter final : public PassingTransport {
+ public:
+  PollCounter(std::unique_ptr<transport::Transport> inner, int& polls)
+      : PassingTransport(std::move(inner)), polls_(polls) {}
+  std::size_t poll(std::span<transport::Event> events) override {
+    ++polls_;
+    return PassingTransport::poll(events);
+  }
+
+ private:
+  int& polls_;
+};
 
 /// Three processes with two ports each.
 class Ports : public ::testing::Test {
@@ -31,8 +47,9 @@ class Ports : public ::testing::Test {
     for (Rank rank = 0; rank < kSize; ++rank) {
       Process process{std::make_unique<Engine>(Engine::Options{}), {}};
       for (const Rail port : {0, 1})
-        process.ports.push_back(process.engine->add_transport(
-            std::make_unique<SpyTransport>(network_->make_transport(rank, port), seen_)));
+        process.ports.push_back(process.engine->add_transport(std::make_unique<PollCounter>(
+            std::make_unique<SpyTransport>(network_->make_transport(rank, port), seen_),
+            polls_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(port)])));
       processes_.push_back(std::move(process));
     }
   }
@@ -80,22 +97,20 @@ class Ports : public ::testing::Test {
     std::vector<std::shared_ptr<Operation>> operations;
   };
 
-  /// Computes a sum of 5000 elements in place.
-  Call start(Teams& teams, float value, std::int32_t program = 0) {
+  /// Computes a sum of 5000 elements in place, for the first ranks only at first.
+  Call start(Teams& teams, float value, std::int32_t program = 0, Rank ranks = kSize) {
     Call call;
     call.buffers.assign(kSize, std::vector<float>(5000));
-    for (Rank rank = 0; rank < kSize; ++rank) {
-      auto& buffer = call.buffers[static_cast<std::size_t>(rank)];
-      for (std::size_t i = 0; i < buffer.size(); ++i)
-        buffer[i] = value * static_cast<float>(rank + 1) + static_cast<float>(i % 97);
-      auto* const bytes = reinterpret_cast<std::byte*>(buffer.data());
-      call.operations.push_back(teams[static_cast<std::size_t>(rank)]->start({.program = program,
-                                                                              .in = bytes,
-                                                                              .out = bytes,
-                                                                              .count = buffer.size(),
-                                                                              .type = DataType::kFloat32}));
-    }
+    for (Rank rank = 0; rank < ranks; ++rank) start_on(rank, teams, value, program, call);
     return call;
+  }
+  static void start_on(Rank rank, Teams& teams, float value, std::int32_t program, Call& call) {
+    auto& buffer = call.buffers[static_cast<std::size_t>(rank)];
+    for (std::size_t i = 0; i < buffer.size(); ++i)
+      buffer[i] = value * static_cast<float>(rank + 1) + static_cast<float>(i % 97);
+    auto* const bytes = reinterpret_cast<std::byte*>(buffer.data());
+    call.operations.push_back(teams[static_cast<std::size_t>(rank)]->start(
+        {.program = program, .in = bytes, .out = bytes, .count = buffer.size(), .type = DataType::kFloat32}));
   }
 
   void finish(const Call& call, float value) {
@@ -113,6 +128,7 @@ class Ports : public ::testing::Test {
   std::mt19937_64 random_{test::seed()};
   std::unique_ptr<inproc::Network> network_;
   Seen seen_;
+  std::array<std::array<int, 2>, kSize> polls_{};  ///< by rank and port
   std::vector<Process> processes_;
   std::vector<std::string> errors_;
   bool is_phantom_ = false;
@@ -152,6 +168,26 @@ TEST_F(Ports, serve_plans_of_one_communicator_that_pair_them_differently) {
     ASSERT_TRUE(errors_.empty()) << algorithms[static_cast<std::size_t>(turn) % algorithms.size()] << ": "
                                  << errors_.front();
   }
+}
+
+// A poll is a system call for most transports.
+TEST_F(Ports, that_no_outstanding_operation_uses_are_polled_in_each_fourth_round) {
+  Teams teams = make(1, "rail:3,2", {"recursive-doubling"});
+  constexpr int kRounds = 400;
+  Engine& engine = *processes_[0].engine;
+  const auto polls_of_rounds = [&] {
+    polls_[0] = {};
+    for (int round = 0; round < kRounds; ++round) engine.progress();
+    return polls_[0];
+  };
+  using ::testing::UnorderedElementsAre;
+  EXPECT_THAT(polls_of_rounds(), UnorderedElementsAre(kRounds, kRounds)) << "nothing is outstanding";
+  Call call = start(teams, 1, 0, 1);
+  EXPECT_THAT(polls_of_rounds(), UnorderedElementsAre(kRounds, kRounds / 4));
+  for (Rank rank = 1; rank < kSize; ++rank) start_on(rank, teams, 1, 0, call);
+  finish(call, 1);
+  EXPECT_THAT(polls_of_rounds(), UnorderedElementsAre(kRounds, kRounds)) << "the call has ended";
+  EXPECT_TRUE(errors_.empty()) << errors_.front();
 }
 
 // Staging without memory is registered with each port, and each port's peers write into that of this port.
