@@ -241,6 +241,10 @@ TEST(Restrict, ReadsHostfilesAndNodelists) {
       value_or_throw(read_hostfile("h", "# job\nn1 slots=2 max-slots=4\r\n\n  n0  slots=2 # last\n"));
   EXPECT_THAT(open_mpi.names, ElementsAre("n1", "n0"));
   EXPECT_EQ(open_mpi.ranks_per_host, 2);
+  for (const std::string line : {"slots = 2", "slots =2", "slots= 2 max_slots = 4", "cpu=2", "count\t=\t2"})
+    EXPECT_EQ(value_or_throw(read_hostfile("h", "\xef\xbb\xbfn0 " + line)).ranks_per_host, 2) << line;
+  EXPECT_THAT(value_or_throw(read_hostfile("h", "fe80::1\nfe80::2 slots=1\n")).names,
+              ElementsAre("fe80::1", "fe80::2"));
   EXPECT_EQ(value_or_throw(read_hostfile("h", "n0:3\nn1:3\n")).ranks_per_host, 3);
   EXPECT_EQ(value_or_throw(read_hostfile("h", "n0\nn1\nn0\nn1")).ranks_per_host, 2);
   EXPECT_THAT(value_or_throw(read_nodelist("n[08-10],x")).names, ElementsAre("n08", "n09", "n10", "x"));
@@ -264,7 +268,10 @@ TEST(Restrict, RejectsInvalidHostsWithARemedy) {
            {"n[0-1]\n", "\"n[0-1]\" is not a host name"},
            {"slots=2\n", "\"slots=2\" is not a host name"},
            {":2\n", "\"\" is not a host name"},
-           {"n0:2\nn1:1\n", "\"n0\" has 2 slots, but \"n1\" has 1"},
+           {"n0:2\nn1:1\n", "\"n0\" has 2 slots (line 1), but \"n1\" has 1 (line 2)"},
+           {"n0 slots=2\n#\nn1 slots=2\nn0\n",
+            "\"n0\" has 3 slots (in 2 lines, from line 1 on), but \"n1\" has 2 (line 3)"},
+           {"n0 slots = x\n", "invalid slots \"x\""},
        }) {
     const auto hosts = read_hostfile("h", text);
     ASSERT_FALSE(hosts) << text;

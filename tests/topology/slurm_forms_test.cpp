@@ -128,7 +128,9 @@ TEST_F(SlurmConfBeside, IsReadOnlyWhereItIsNeeded) {
   std::ofstream(folder_ / "slurm.conf") << "NodeName=n[\nInclude missing.conf\n";
   EXPECT_EQ(read_beside("# ALL racks, flat\nSwitchName=HALL-1 Nodes=n[0-3]\n").topology.spec, "switch:4");
   std::ofstream(folder_ / "slurm.conf") << "NodeName=default CPUs=1\nNodeName=n[0-3]\nNodeName=n[2-5]\n";
-  EXPECT_THAT(read_beside("SwitchName=s Nodes=ALL\n").nodes, ElementsAre("n0", "n1", "n2", "n3", "n4", "n5"));
+  for (const std::string all : {"ALL", "all"})
+    EXPECT_THAT(read_beside("SwitchName=s Nodes=" + all + "\n").nodes,
+                ElementsAre("n0", "n1", "n2", "n3", "n4", "n5"));
   EXPECT_EQ(read_beside("SwitchName=s0 Nodes=ALL\nSwitchName=s1 Nodes=ALL\n").topology.spec, "rail:6,2");
 }
 

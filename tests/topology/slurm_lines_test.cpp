@@ -104,6 +104,29 @@ TEST(SlurmLines, PromptsAreLeftOut) {
   }
 }
 
+TEST(SlurmLines, CommentsThatLookLikePromptsAreNone) {
+  const auto three =
+      read_slurm("t.conf",
+                 "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3] # see scontrol show topology\n"
+                 "SwitchName=c Nodes=n[4-5]\nSwitchName=t Switches=a,b,c\n");
+  ASSERT_TRUE(three) << three.error().message;
+  EXPECT_EQ(three->nodes.size(), 6U);
+  for (const std::string rest :
+       {"n[2-3] # rack 2 #", "n[2-3] # of /usr/bin/scontrol show nodes", "n[2-3] # 5 %"}) {
+    const auto read = read_slurm("t.conf", "SwitchName=a Nodes=n[0-1],\\\n" + rest + "\n");
+    ASSERT_TRUE(read) << rest << ": " << read.error().message;
+    EXPECT_THAT(read->nodes, ElementsAre("n0", "n1", "n2", "n3")) << rest;
+  }
+}
+
+TEST(SlurmLines, OnesThatScontrolHasCutAreNamed) {
+  const auto read = read_slurm("t.conf", "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[0001-0004,0006,00\n");
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message,
+              ::testing::EndsWith(
+                  "; if scontrol has cut the line, run SLURM_TOPO_LEN=1000000 scontrol show topology"));
+}
+
 TEST(SlurmLines, ListsAreJoinedWhereTheyAreOpenWhateverTheWidth) {
   for (const std::string text :
        {"SwitchName=s Nodes=n[1-\n3,5],m\nSwitchName=t Switches=s\n", "SwitchName=s Nodes=n[1-3,5],\nm\n",

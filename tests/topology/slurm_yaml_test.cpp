@@ -56,6 +56,14 @@ TEST(SlurmYaml, TheDefaultTopologyIsChosenUnlessAnotherIsNamed) {
   EXPECT_THAT(blocks.nodes, ElementsAre("g1", "g2", "g7", "g3", "g4", "g5"));
   EXPECT_THAT(blocks.notes,
               ElementsAre("topology.yaml: line 16: \"block_sizes\" does not describe the wiring; ignored"));
+  std::string yes = kThree;
+  yes.replace(yes.find("True"), 4, "yes");
+  EXPECT_EQ(read_one(yes).topology.spec, "leafspine:2,2");
+  yes.replace(yes.find("yes"), 3, "ture");
+  const auto misspelt = read_slurm_yaml("topology.yaml", yes, {});
+  ASSERT_FALSE(misspelt);
+  EXPECT_EQ(misspelt.error().message,
+            "topology.yaml: line 4: cluster_default is \"ture\"; it must be true or false");
   // A single topology needs neither.
   EXPECT_EQ(
       read_one("- topology: a\n  tree: {switches: [{switch: s, nodes: 'n[1-5]', rack: 7}]}\n").topology.spec,

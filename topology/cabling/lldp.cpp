@@ -62,11 +62,18 @@ std::string host_of_file(std::string_view name) {
 
 /// The rate in "100GBaseCR4 - ...", "10GigBaseX" or "1000BaseTFD", bytes/s; 0 if it is not there.
 double rate_of_mau(std::string_view mau) {
+  std::string text = in_lower_case(mau);
+  // The MIB writes 2p5GigT.
+  const std::size_t point = text.find_first_not_of("0123456789");
+  if (point != std::string::npos && point + 1 < text.size() && text[point] == 'p' &&
+      is_digit(text[point + 1]))
+    text[point] = '.';
   double number = 0;
-  const auto [end, error] = std::from_chars(mau.data(), mau.data() + mau.size(), number);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !(number > 0) || number > 1e6) return 0;
-  const std::string unit = in_lower_case(mau.substr(static_cast<std::size_t>(end - mau.data())));
-  if (unit.starts_with("gbase") || unit.starts_with("gigbase")) return number * 1e9 / 8;
+  const std::string_view unit = std::string_view(text).substr(static_cast<std::size_t>(end - text.data()));
+  if (unit.starts_with("gbase") || unit.starts_with("gigbase") || unit.starts_with("gigt"))
+    return number * 1e9 / 8;
   return unit.starts_with("base") ? number * 1e6 / 8 : 0;
 }
 

@@ -44,12 +44,13 @@ std::vector<LldpNeighbour> read_lldp_keyvalue(std::string_view text) {
   std::vector<LldpNeighbour> neighbours;
   std::map<std::string, std::size_t, std::less<>> current;  // by interface
   TextLines lines(text);
-  while (const auto line = lines.next()) {
+  while (const auto next = lines.next()) {
+    const std::string_view line = without_blanks(*next);
     constexpr std::string_view kPrefix = "lldp.";
-    if (!line->starts_with(kPrefix)) continue;
-    const std::size_t equals = line->find('=');
+    if (!line.starts_with(kPrefix)) continue;
+    const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) continue;
-    const std::string_view key = line->substr(kPrefix.size(), equals - kPrefix.size());
+    const std::string_view key = line.substr(kPrefix.size(), equals - kPrefix.size());
     const std::size_t at = find_field(key);
     if (at == std::string_view::npos || at == 0) continue;
     const std::string_view interface = key.substr(0, at), field = key.substr(at + 1);
@@ -58,7 +59,7 @@ std::vector<LldpNeighbour> read_lldp_keyvalue(std::string_view text) {
       known = current.insert_or_assign(std::string(interface), neighbours.size()).first;
       neighbours.push_back({.interface = std::string(interface), .line = lines.number()});
     }
-    take_field(neighbours[known->second], field, without_blanks(line->substr(equals + 1)));
+    take_field(neighbours[known->second], field, without_blanks(line.substr(equals + 1)));
   }
   return neighbours;
 }

@@ -33,6 +33,12 @@ class HostlistReader {
     list.text_ = std::string(text_.substr(0, kMaxNameLength));
     if (text_.empty()) return bad("is empty; write names such as n[01-08,12],login");
     for (;;) {
+      // Slurm takes several commas for one.
+      while (here() == ',') ++at_;
+      if (at_ == text_.size() && at_ > 0) {
+        if (list.entries_.empty()) return bad("has no name; write names such as n[01-08,12],login");
+        return list;
+      }
       auto entry = read_entry();
       if (!entry) return fail(entry.error());
       std::uint64_t names = 1;
@@ -45,8 +51,6 @@ class HostlistReader {
       const std::uint64_t length = longest_name(*entry), left = UINT64_MAX - list.num_characters_;
       list.num_characters_ += length != 0 && names > left / length ? left : names * length;
       list.entries_.push_back(std::move(*entry));
-      if (at_ == text_.size()) return list;
-      ++at_;  // the comma
     }
   }
 
@@ -79,7 +83,6 @@ class HostlistReader {
         return bad_here(here() == ']' ? "there is no \"[\" before it"
                                       : "names have letters, digits, any of .-_:/@+ and [numbers]");
       }
-      if (at_ == begin) return bad_here("a name is missing; write a name on both sides of a comma");
       if (const std::size_t length = longest_name(entry); length > kMaxNameLength) {
         return bad(fmt::format("{} has names of {} characters (valid: up to {})",
                                in_quotes(text_.substr(begin, at_ - begin)), length, kMaxNameLength));

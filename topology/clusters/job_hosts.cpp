@@ -1,14 +1,15 @@
 #include "topology/clusters/job_hosts.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <map>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
+#include "topology/cabling/node_role.hpp"
+#include "topology/cabling/text_lines.hpp"
 #include "topology/clusters/hostlist.hpp"
 #include "topology/formats/server_names.hpp"
 #include "topology/spec.hpp"
@@ -18,31 +19,37 @@ namespace {
 
 constexpr std::int64_t kMostSlots = 1 << 16;
 
-std::string_view next_word(std::string_view& line) {
-  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!line.empty() && space(line.front())) line.remove_prefix(1);
-  const auto end = std::ranges::find_if(line, space);
-  const std::string_view word = line.substr(0, static_cast<std::size_t>(end - line.begin()));
-  line.remove_prefix(word.size());
-  return word;
+/// Without the blanks around "=": Open MPI allows them.
+std::string with_tight_signs(std::string_view line) {
+  std::string out;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const std::size_t next = line.find_first_not_of(kBlanks, at);
+    if (next == std::string_view::npos) break;
+    const bool is_blank = next > at;
+    if (is_blank && line[next] != '=' && !out.ends_with('=')) out += ' ';
+    out += line[next];
+    at = next;
+  }
+  return out;
 }
 
 /// The slots of one line in the notation of Open MPI ("slots=2") or MPICH (":2" after the name); 1 if it has
 /// none.
 Result<std::int64_t> slots_of(std::string_view& host, std::string_view rest, const std::string& where) {
   std::optional<std::string_view> text;
-  if (const std::size_t colon = host.rfind(':'); colon != std::string_view::npos) {
+  // An IPv6 address has several colons.
+  if (const std::size_t colon = host.find(':'); colon != std::string_view::npos && colon == host.rfind(':')) {
     text = host.substr(colon + 1);
     host = host.substr(0, colon);
   }
-  for (std::string_view word = next_word(rest); !word.empty(); word = next_word(rest)) {
+  for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) {
       return fail(Code::kInvalidArgument,
                   fmt::format("{}{} is not KEY=VALUE; write such as node0 slots=2", where, in_quotes(word)));
     }
     // Other keys (max-slots, binding) do not determine the number of ranks.
-    if (word.substr(0, equals) == "slots") text = word.substr(equals + 1);
+    if (is_one_of(word.substr(0, equals), {"slots", "cpu", "count"})) text = word.substr(equals + 1);
   }
   if (!text) return 1;
   std::int64_t slots = 0;
@@ -58,18 +65,19 @@ Result<std::int64_t> slots_of(std::string_view& host, std::string_view rest, con
 
 Result<JobHosts> read_hostfile(std::string_view name, std::string_view text) {
   JobHosts hosts;
-  std::map<std::string, std::int64_t, std::less<>> slots;
-  std::size_t number = 0;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = rest.find('\n');
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    ++number;
-    line = line.substr(0, line.find('#'));
-    std::string_view host = next_word(line);
+  struct Slots {
+    std::int64_t count = 0;
+    std::int64_t first_line = 0, num_lines = 0;
+  };
+  std::unordered_map<std::string, Slots> slots;
+  TextLines lines(text);
+  while (const auto whole = lines.next()) {
+    const std::string line = with_tight_signs(whole->substr(0, whole->find('#')));
+    std::string_view rest = line;
+    std::string_view host = take_word(rest);
     if (host.empty()) continue;
-    const std::string where = fmt::format("{}: line {}: ", name, number);
-    const auto given = slots_of(host, line, where);
+    const std::string where = fmt::format("{}: line {}: ", name, lines.number());
+    const auto given = slots_of(host, rest, where);
     if (!given) return fail(given.error());
     if (host.empty() || host.find_first_of("[]=,") != std::string_view::npos) {
       return fail(Code::kInvalidArgument,
@@ -80,22 +88,31 @@ Result<JobHosts> read_hostfile(std::string_view name, std::string_view text) {
                   fmt::format("{}more than {} hosts, the limit; list the hosts of the job only", where,
                               kMaxServerNames));
     }
-    auto [known, is_new] = slots.emplace(std::string(host), 0);
+    auto [known, is_new] = slots.emplace(std::string(host), Slots{.first_line = lines.number()});
     if (is_new) hosts.names.emplace_back(host);
-    known->second = std::min(known->second + *given, kMostSlots);
+    known->second.count = std::min(known->second.count + *given, kMostSlots);
+    ++known->second.num_lines;
   }
   if (hosts.names.empty()) {
     return fail(Code::kInvalidArgument,
                 fmt::format("{}: line 1: the file has no host; write one per line", name));
   }
-  const std::int64_t first = slots.find(hosts.names.front())->second;
-  for (const auto& [host, count] : slots) {
-    if (count == first) continue;
-    return fail(Code::kUnsupported,
-                fmt::format("{}: {} has {} slots, but {} has {}; plans need equally many ranks on each host",
-                            name, in_quotes(hosts.names.front()), first, in_quotes(host), count));
+  const auto shown = [](const Slots& of) {
+    return of.num_lines == 1 ? fmt::format("line {}", of.first_line)
+                             : fmt::format("in {} lines, from line {} on", of.num_lines, of.first_line);
+  };
+  const Slots& first = slots.at(hosts.names.front());
+  for (const std::string& host : hosts.names) {
+    const Slots& other = slots.at(host);
+    if (other.count == first.count) continue;
+    return fail(
+        Code::kUnsupported,
+        fmt::format(
+            "{}: {} has {} slots ({}), but {} has {} ({}); plans need equally many ranks on each host", name,
+            in_quotes(hosts.names.front()), first.count, shown(first), in_quotes(host), other.count,
+            shown(other)));
   }
-  hosts.ranks_per_host = static_cast<std::int32_t>(first);
+  hosts.ranks_per_host = static_cast<std::int32_t>(first.count);
   return hosts;
 }
 

@@ -34,8 +34,10 @@ bool is_prompt(std::string_view line) {
     return true;
   constexpr std::string_view kCommand = "scontrol ";
   const std::size_t at = line.find(kCommand);
-  return at == 0 || (at != std::string_view::npos &&
-                     std::string_view(" \t/").find(line[at - 1]) != std::string_view::npos);
+  if (at == 0 || at == std::string_view::npos) return at == 0;
+  // A comment behind keys may name the command, too.
+  return std::string_view(" \t/").find(line[at - 1]) != std::string_view::npos &&
+         line.substr(0, at).find('=') == std::string_view::npos;
 }
 
 /// Keys behind the first of a line, as scontrol shows them.
@@ -91,7 +93,8 @@ std::optional<SlurmLine> SlurmLines::next() {
   std::ptrdiff_t open = 0;  // brackets
   for (;;) {
     const std::string_view whole = take_line();
-    std::string_view line = is_prompt(whole) ? std::string_view() : without_comment(whole);
+    const bool is_first = number_ == made.number;
+    std::string_view line = is_first && is_prompt(whole) ? std::string_view() : without_comment(whole);
     const bool is_continued = line.ends_with('\\');
     if (is_continued) line.remove_suffix(1);
     joined += line;

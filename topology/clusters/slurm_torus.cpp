@@ -37,11 +37,9 @@ Result<std::vector<std::string>> SlurmToruses::names(const SlurmRegion& region) 
 
 Result<void> SlurmToruses::add(const SlurmUnit& unit) {
   if (unit.name.empty()) return bad(unit.line, fmt::format("the {} has an empty name; give it one", kind_));
-  for (const Unit& other : units_) {
-    if (other.name == unit.name) {
-      return bad(unit.line, fmt::format("{} {} occurs twice, first in {}; names must be unique", kind_,
-                                        in_quotes(unit.name), file_.where(other.line)));
-    }
+  if (const auto [first, is_new] = line_of_.emplace(unit.name, unit.line); !is_new) {
+    return bad(unit.line, fmt::format("{} {} occurs twice, first in {}; names must be unique", kind_,
+                                      in_quotes(unit.name), file_.where(first->second)));
   }
   if (unit.dims[0] > 0 && places(unit.dims) > static_cast<std::int64_t>(kMaxServerNames)) {
     return bad(unit.line, fmt::format("{} {} has {} places (valid: up to {})", kind_, in_quotes(unit.name),

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -72,6 +73,7 @@ class SlurmToruses {
   SlurmSource file_;
   std::string kind_;
   std::vector<Unit> units_;
+  std::unordered_map<std::string, std::size_t> line_of_;  ///< of units, by their names
   std::unordered_set<std::string> hosts_;
   HostlistExpander expander_;
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "topology/cabling/text_lines.hpp"
 #include "topology/clusters/hostlist.hpp"
 #include "topology/clusters/slurm_nodes.hpp"
 #include "topology/formats/server_names.hpp"
@@ -26,7 +27,7 @@ tl::unexpected<Status> SlurmTree::bad(std::size_t line, std::string_view problem
 Result<void> SlurmTree::add(const SlurmEntry& entry) {
   const bool lines = words_.entry == "line";
   const std::string_view key = entry.is_block ? words_.block_name : words_.switch_name;
-  if (const auto one = names(entry.line, key, entry.name); !one) {
+  if (const auto one = names(entry, key, entry.name); !one) {
     return fail(one.error());
   } else if (one->size() != 1) {
     return bad(entry.line, fmt::format("{}{}{} is {} names; give each its own {}", key, words_.assign,
@@ -53,13 +54,13 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
             .switches = {},
             .nodes = {}};
   if (entry.switches) {
-    auto children = names(node.line, words_.switches, *entry.switches);
+    auto children = names(entry, words_.switches, *entry.switches);
     if (!children) return fail(children.error());
     node.switches = std::move(*children);
   }
   // Those of upper switches are shown again below.
   if (entry.nodes && !(entry.switches && entry.is_shown)) {
-    auto children = names(node.line, words_.nodes, *entry.nodes);
+    auto children = names(entry, words_.nodes, *entry.nodes);
     if (!children) return fail(children.error());
     node.nodes = std::move(*children);
     if (auto dropped = drop_known(entry, node); !dropped) return dropped;
@@ -74,7 +75,8 @@ Result<void> SlurmTree::add(const SlurmEntry& entry) {
 
 /// Drops nodes that another switch has, as Slurm does.
 Result<void> SlurmTree::drop_known(const SlurmEntry& entry, Node& node) {
-  node.has_all = std::erase(node.nodes, "ALL") > 0;
+  node.has_all =
+      std::erase_if(node.nodes, [](const std::string& host) { return in_lower_case(host) == "all"; }) > 0;
   std::vector<std::string> kept, known;
   for (std::string& host : node.nodes) {
     const bool is_new = hosts_.insert(host).second;
@@ -119,12 +121,20 @@ Result<void> SlurmTree::place_all(const SlurmOptions& options) {
 }
 
 /// Expands a hostlist, within the limit of names of the file.
-Result<std::vector<std::string>> SlurmTree::names(std::size_t line, std::string_view key,
+Result<std::vector<std::string>> SlurmTree::names(const SlurmEntry& entry, std::string_view key,
                                                   std::string_view value) {
   const auto list = Hostlist::parse(value);
-  if (!list) return bad(line, fmt::format("{}: {}", key, list.error().message));
+  if (!list) {
+    // Older ones cut lines at 512 characters.
+    const bool is_cut = entry.is_shown && std::ranges::count(value, '[') > std::ranges::count(value, ']');
+    return bad(entry.line, fmt::format("{}: {}{}", key, list.error().message,
+                                       is_cut ? "; if scontrol has cut the line, run "
+                                                "SLURM_TOPO_LEN=1000000 scontrol show topology"
+                                              : ""));
+  }
   auto expanded = expander_.expand(*list);
-  if (!expanded) return bad(line, fmt::format("{}={} {}", key, in_quotes(value), expanded.error().message));
+  if (!expanded)
+    return bad(entry.line, fmt::format("{}={} {}", key, in_quotes(value), expanded.error().message));
   return expanded;
 }
 

@@ -68,7 +68,8 @@ class SlurmTree {
     std::vector<std::size_t> way;
   };
 
-  Result<std::vector<std::string>> names(std::size_t line, std::string_view key, std::string_view value);
+  Result<std::vector<std::string>> names(const SlurmEntry& entry, std::string_view key,
+                                         std::string_view value);
   Result<void> drop_known(const SlurmEntry& entry, Node& node);
   Result<void> place_all(const SlurmOptions& options);
   Result<void> join(bool is_job);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "topology/cabling/node_role.hpp"
+#include "topology/cabling/text_lines.hpp"
 #include "topology/clusters/level_rates.hpp"
 #include "topology/clusters/slurm.hpp"
 #include "topology/clusters/slurm_nodes.hpp"
@@ -47,9 +49,14 @@ class SlurmYamlReader {
   }
 
  private:
-  /// YAML 1.1 has several notations for booleans; Slurm's own examples use two.
-  static bool is_true(const YamlNode* node) {
-    return node != nullptr && (node->scalar == "true" || node->scalar == "True" || node->scalar == "TRUE");
+  /// YAML 1.1 has several notations for booleans.
+  [[nodiscard]] Result<bool> boolean(const YamlNode& node) const {
+    const auto text = values_.text(node);
+    if (!text) return fail(text.error());
+    const std::string word = in_lower_case(*text);
+    if (is_one_of(word, {"true", "yes", "on"})) return true;
+    if (is_one_of(word, {"false", "no", "off"})) return false;
+    return values_.bad(node, fmt::format("{} is {}; it must be true or false", node.key, in_quotes(*text)));
   }
 
   /// Is which_ the name of the topology, or its name with ":UNIT"?
@@ -71,9 +78,11 @@ class SlurmYamlReader {
         return values_.bad(topology, "the topology has no name; begin with \"- topology: NAME\"");
       const auto text = values_.text(*name);
       if (!text) return fail(text.error());
-      const bool wanted =
-          which_.empty() ? is_true(FileValues::find(topology, "cluster_default")) : is_called(*text);
-      if (wanted && chosen == nullptr) chosen = &topology;
+      Result<bool> is_wanted = is_called(*text);
+      const YamlNode* const is_default = FileValues::find(topology, "cluster_default");
+      if (which_.empty() && is_default != nullptr) is_wanted = boolean(*is_default);
+      if (!is_wanted) return fail(is_wanted.error());
+      if (*is_wanted && chosen == nullptr) chosen = &topology;
       names.push_back(in_quotes(*text));
     }
     if (chosen == nullptr && which_.empty() && names.size() == 1) chosen = &root.items.front();

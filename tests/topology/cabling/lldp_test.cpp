@@ -169,6 +169,26 @@ TEST(Lldp, HostsThatShareABlockHaveHeardTheSame) {
   for (std::size_t at = 0; at < both.size(); at = both.find('\n', at) + 1)
     labelled += "n[2-3]: " + both.substr(at, both.find('\n', at) + 1 - at);
   EXPECT_EQ(read_one("all.txt", labelled).cables.size(), 2U);
+  // Other collectors pad the labels.
+  std::string padded = labelled;
+  for (std::size_t at = 0; (at = padded.find("]: ", at)) != std::string::npos; at += 5)
+    padded.insert(at + 3, "  ");
+  EXPECT_EQ(read_one("all.txt", padded).cables.size(), 2U) << padded;
+}
+
+TEST(Lldp, TheRatesOfTwistedPairsAreKnownByTheNamesOfTheMibToo) {
+  for (const auto& [mau, rate] :
+       std::vector<std::pair<std::string, std::string>>{{"2p5GigT", "2.500Gb"},
+                                                        {"2.5GigT", "2.500Gb"},
+                                                        {"5GigT", "5.000Gb"},
+                                                        {"10GigBaseCX4", "10.000Gb"},
+                                                        {"1000BaseTFD", "1.000Gb"},
+                                                        {"25GBaseCR", "25.000Gb"}}) {
+    const Cabling cabling =
+        read_one("n1.txt", block_of("n1", keyvalue_of({{"eth0", "leaf1", "swp1", mau, true}})));
+    EXPECT_THAT(lines_of(cabling), ::testing::Contains("cable leaf1[swp1] n1[eth0] " + rate + " 0ns up"))
+        << mau;
+  }
 }
 
 TEST(Lldp, EndsBrokenBlocksWithOneLine) {
