@@ -165,14 +165,20 @@ Result<LabPlan> make_plan(const LabOptions& options) {
   if (!topology) return fail(topology.error());
   plan.topology = std::move(*topology);
   if (Status status = check_shaping(options.shaping); !status.ok()) return fail(std::move(status));
-  if (options.one_guest && !(options.shaping.rate.empty() && options.shaping.loss.empty())) {
+  if (const Shaping& shaping = options.shaping;
+      options.one_guest && !(shaping.rate.empty() && shaping.loss.empty() && shaping.delay.empty())) {
     return fail(
-        wrong("devices of one guest reach themselves without a wire, so --rate and --loss need guests for "
-              "all servers; leave --one-guest out"));
+        wrong("devices of one guest reach themselves without a wire, so --rate, --loss and --delay need "
+              "guests for all servers; leave --one-guest out"));
   }
-  if (options.namespaces && (options.one_guest || !options.accelerator.empty())) {
-    return fail(wrong(fmt::format("--namespaces needs no guest, and {} is for guests; leave one out",
-                                  options.one_guest ? "--one-guest" : "--accel")));
+  const char* const of_guests = options.one_guest              ? "--one-guest"
+                                : !options.accelerator.empty() ? "--accel"
+                                : options.num_cpus > 0         ? "--cpus"
+                                : options.memory_mb > 0        ? "--memory"
+                                                               : nullptr;
+  if (options.namespaces && of_guests != nullptr) {
+    return fail(
+        wrong(fmt::format("--namespaces needs no guest, and {} is for guests; leave one out", of_guests)));
   }
   if (options.command.empty()) {
     return fail(wrong("no program; type: hips lab run -t bcube:2,1 -- COMMAND"));
@@ -250,7 +256,11 @@ Status set_up(Guests& guests, const LabPlan& plan) {
                                : plan.options->namespaces
                                    ? namespace_script(plan.setup, plan.wiring, shaping, server, plan.self)
                                    : guest_script(plan.setup, plan.wiring, shaping, server);
-    job.request.argv = {"sh", "-c", script};
+    // One argument may have 128 KiB, and a script of a large lab is longer.
+    constexpr std::size_t kPiece = std::size_t{64} << 10;
+    job.request.argv = {"sh", "-c", R"sh(eval "$(printf %s "$@")")sh", "sh"};
+    for (std::size_t at = 0; at < script.size(); at += kPiece)
+      job.request.argv.push_back(script.substr(at, kPiece));
     job.request.env = plan.env;
     job.request.shared = true;
     jobs.push_back(std::move(job));

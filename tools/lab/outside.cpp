@@ -72,6 +72,8 @@ std::map<std::int64_t, RunningLab> running_labs() {
     if (!pid) continue;
     const auto server = server_of(*pid);
     if (!server || server_of(parent_of(*pid)) != server) continue;
+    // The child of an agent is called like it until it becomes its program.
+    if (server_of(parent_of(parent_of(*pid))) == server) continue;
     agents[parent_of(parent_of(*pid))][*server] = *pid;
   }
   std::map<std::int64_t, RunningLab> labs;
@@ -85,10 +87,14 @@ std::map<std::int64_t, RunningLab> running_labs() {
   return labs;
 }
 
-/// Enters these namespaces of a process.
+/// A command that was not started because its server's namespaces cannot be entered.
+constexpr int kNotEntered = 125;
+
+/// Enters these namespaces of a process. In another user namespace we become its root.
 Status enter(std::int64_t pid, std::initializer_list<const char*> kinds) {
   // All are opened before the first is entered: afterwards /proc is another one.
   std::vector<UniqueFd> fds;
+  bool is_other_user = false;
   for (const char* kind : kinds) {
     const std::string theirs = fmt::format("/proc/{}/ns/{}", pid, kind),
                       ours = fmt::format("/proc/self/ns/{}", kind);
@@ -98,6 +104,7 @@ Status enter(std::int64_t pid, std::initializer_list<const char*> kinds) {
     if (!fd.valid())
       return Status::error(Code::kSystem, fmt::format("lab: {}: {}", theirs, std::strerror(errno)));
     fds.push_back(std::move(fd));
+    is_other_user |= std::string_view(kind) == "user";
   }
   for (const UniqueFd& fd : fds) {
     if (setns(fd.get(), 0) != 0) {
@@ -105,6 +112,10 @@ Status enter(std::int64_t pid, std::initializer_list<const char*> kinds) {
           Code::kSystem,
           fmt::format("lab: the namespaces of process {} cannot be entered: {}", pid, std::strerror(errno)));
     }
+  }
+  if (is_other_user && geteuid() != 0 && (setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0)) {
+    return Status::error(Code::kSystem, fmt::format("lab: the rights of process {} cannot be taken: {}", pid,
+                                                    std::strerror(errno)));
   }
   return Status::success();
 }
@@ -120,35 +131,59 @@ Result<std::int64_t> agent_of(const RunningLab& lab, const std::string& server) 
   return pid;
 }
 
-/// Runs a command with the namespaces of a process, in a child: who has entered them stays there.
+/// What is killed when hips ends before its command: the command's process group (negative), or its process.
+volatile sig_atomic_t to_kill = 0;
+
+void kill_command(int) {
+  if (to_kill != 0) kill(static_cast<pid_t>(to_kill), SIGKILL);
+  _exit(1);
+}
+
+void set_handler(std::initializer_list<int> signals, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  for (const int number : signals) sigaction(number, &action, nullptr);
+}
+
+/// Runs a command with the namespaces of a process, in a child: who has entered them stays there. Signals of the terminal are
+/// for the command, and hips waits for what it makes of them. If hips is killed, so is the command, with those that it has
+/// started; from a terminal the command alone, since the group is that of the shell.
 Result<int> run_beside(std::int64_t pid, std::initializer_list<const char*> kinds,
                        const std::vector<std::string>& command) {
   std::error_code error;
   const std::string folder = std::filesystem::current_path(error).string();
   const pid_t hips = getpid();
+  const bool has_terminal = isatty(0) == 1;
   const pid_t outer = fork();
   if (outer < 0) return fail(Code::kSystem, fmt::format("lab: fork: {}", std::strerror(errno)));
   if (outer == 0) {
     if (Status status = enter(pid, kinds); !status.ok()) {
       std::fprintf(stderr, "hips: %s\n", status.message.c_str());
-      _exit(1);
+      _exit(kNotEntered);
     }
     // Now: the kernel forgets it when rights change.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != hips) _exit(1);
     ChildOptions options;
     options.argv = command;
     options.folder = folder;
     options.in = 0;
+    options.own_group = !has_terminal;
     options.dies_with_us = true;
     const auto child = start_child(options);
     int status = 1 << 8;
     if (child) {
+      to_kill = has_terminal ? *child : -*child;
+      set_handler({SIGTERM, SIGHUP}, kill_command);
+      // A waiter that a terminal stops would keep the lab from ending.
+      set_handler({SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU}, SIG_IGN);
+      if (getppid() != hips) kill_command(SIGTERM);
       while (waitpid(*child, &status, 0) < 0 && errno == EINTR) {
       }
     }
     _exit(exit_code_of(status));
   }
+  if (has_terminal) set_handler({SIGINT, SIGQUIT}, SIG_IGN);
   int status = 0;
   while (waitpid(outer, &status, 0) < 0 && errno == EINTR) {
   }
@@ -170,6 +205,9 @@ Result<RunningLab> find_running_lab(std::int64_t pid) {
   if (pid != 0) {
     const auto found = labs.find(pid);
     if (found != labs.end()) return found->second;
+    // What started the lab: the process that a shell knows.
+    for (const auto& [each, lab] : labs)
+      if (parent_of(each) == pid) return lab;
   } else if (labs.size() == 1) {
     return labs.begin()->second;
   }
@@ -200,6 +238,7 @@ Status change_cable(const RunningLab& lab, const std::string& nic, const std::st
       lab.pid, {"user", "net"},
       {"sh", "-c", fmt::format("PATH=$PATH:/sbin:/usr/sbin; ip link show {} >/dev/null 2>&1", end)});
   if (!exists) return exists.error();
+  if (*exists == kNotEntered) return Status::error(Code::kSystem, "lab: the lab cannot be entered");
   if (*exists != 0) return wrong_argument(fmt::format("{} has no {}", server, name));
   if (state == "up" || state == "down") {
     return run_quietly(lab.pid, {"user", "net"}, fmt::format("ip link set {} {}", end, state));

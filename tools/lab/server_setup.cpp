@@ -49,6 +49,9 @@ std::string host_file(const ServerSetup& setup, std::string_view between) {
 constexpr std::string_view kAnswerForOwnAddresses =
     "echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore\necho 2 >/proc/sys/net/ipv4/conf/all/arp_announce\n";
 
+/// Programs of administrators are in folders that a user's PATH may lack.
+constexpr std::string_view kBegin = "set -eu\nPATH=$PATH:/usr/sbin:/sbin\n";
+
 /// Switches of fixed tables flood nothing, so nobody can ask who has an address.
 std::string known_neighbours(const Wiring& wiring, const Port& port) {
   std::string commands;
@@ -119,9 +122,10 @@ std::string routes(const Wiring& wiring, std::int64_t num_servers, std::int64_t 
 /// Name, hosts, loopback and the host's folders.
 std::string common_script(const ServerSetup& setup, const Wiring& wiring, std::int64_t server) {
   std::string script = fmt::format(
-      "set -eu\necho node{} >/proc/sys/kernel/hostname\nrm -f /etc/hosts\nprintf '%s' {} >/etc/hosts\n"
+      "{}echo node{} >/proc/sys/kernel/hostname\nrm -f /etc/hosts\nprintf '%s' {} >/etc/hosts\n"
       "printf '%s' {} >{}\nip link set lo up\n",
-      server, shell_word(host_names(setup, wiring)), shell_word(host_file(setup, " slots=")), kHostFile);
+      kBegin, server, shell_word(host_names(setup, wiring)), shell_word(host_file(setup, " slots=")),
+      kHostFile);
   for (std::size_t i = 0; i < setup.writable.size(); ++i) {
     const std::string folder = shell_word(setup.writable[i]);
     script += fmt::format(
@@ -190,7 +194,7 @@ std::string namespace_script(const ServerSetup& setup, const Wiring& wiring, con
     tc += shaping_commands(shaping, nic, true);
   }
   ip += routes(wiring, setup.num_guests, server);
-  std::string script = fmt::format("set -eu\nprintf '%s' {} >{}\nprintf '%s' {} >{}\n",
+  std::string script = fmt::format("{}printf '%s' {} >{}\nprintf '%s' {} >{}\n", kBegin,
                                    shell_word(host_file(setup, " slots=")), kServerHostFile,
                                    shell_word(host_file(setup, ":")), kServerHydraFile);
   script += fmt::format("printf '%s' {} >{}/hosts\nmount --bind {}/hosts /etc/hosts\n",
@@ -198,8 +202,11 @@ std::string namespace_script(const ServerSetup& setup, const Wiring& wiring, con
   script += fmt::format("printf '#!/bin/sh\\nexec %s lab rsh \"$@\"\\n' {} >{}\nchmod 755 {}\n",
                         shell_word(shell_word(self)), kServerShell, kServerShell);
   script += kAnswerForOwnAddresses;
-  // Ways there and back differ where a packet passes several servers.
-  script += "echo 1 >/proc/sys/net/ipv4/ip_forward\necho 0 >/proc/sys/net/ipv4/conf/all/rp_filter\n";
+  // Ways there and back differ where a packet passes several servers. The kernel takes the larger value of "all" and of the
+  // interface.
+  script +=
+      "echo 1 >/proc/sys/net/ipv4/ip_forward\n"
+      "for filter in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >\"$filter\"; done\n";
   script += fmt::format("ip -batch - <<'END'\n{}END\n", ip);
   if (!tc.empty()) script += fmt::format("tc -batch - <<'END'\n{}END\n", tc);
   return script;

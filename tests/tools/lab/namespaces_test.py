@@ -1,6 +1,7 @@
 """hips lab run --namespaces: servers are namespaces of this kernel, wired as the topology says; exec and link from outside."""
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -123,6 +124,21 @@ class Servers(unittest.TestCase):
         self.assertGreater(servers[1]["nics"][1]["sent_bytes"], 4e6)
         self.assertGreater(servers[0]["nics"][1]["received_bytes"], 4e6)
         self.assertLess(servers[1]["nics"][0]["sent_bytes"], 1e5)
+
+    def test_what_queues_drop_is_counted_and_the_path_of_a_user_is_enough(self):
+        # tc and ip are in folders that are not in it.
+        send = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                "for _ in range(500): s.sendto(bytes(8000), ('node0-nic1', 5000))")
+        with tempfile.TemporaryDirectory() as folder:
+            counters = os.path.join(folder, "counters.json")
+            done = run("-q", "-t", "rail:2,2", "--rate", "8mbit", "--queue", "64K", "--counters", counters, "--", "sh", "-c",
+                       f'[ $HIPS_RANK = 0 ] || python3 -c "{send}"', PATH="/usr/bin:/bin")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(counters, encoding="utf-8") as file:
+                servers = json.load(file)["servers"]
+        self.assertGreater(servers[1]["nics"][1]["dropped_packets"], 100)
+        self.assertEqual(servers[1]["nics"][0]["dropped_packets"], 0)
+        self.assertNotIn("device", servers[1]["nics"][0])
 
 
 class WithoutTopology(unittest.TestCase):
@@ -251,6 +267,41 @@ class FromOutside(unittest.TestCase):
                     self.assertIn(done.returncode, (1, 2))
                     self.assertIn(message, done.stderr)
 
+    def test_a_command_handles_the_signals_of_its_terminal(self):
+        script = "trap 'sleep 0.2; echo handled; exit 5' INT; echo ready; while :; do sleep 0.05; done"
+        with RunningLab("-t", "switch:1") as running:
+            pid, terminal = pty.fork()
+            if pid == 0:
+                os.execv(HIPS, [HIPS, "lab", "exec", "--lab", str(running.sandbox), "node0", "--", "sh", "-c", script])
+            text, sent = "", False
+            try:
+                while "handled" not in text:
+                    text += os.read(terminal, 1000).decode()
+                    if "ready" in text and not sent:
+                        sent = os.write(terminal, b"\x03") == 1
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            finally:
+                os.close(terminal)
+            self.assertEqual(code, 5, text)
+
+    def test_a_killed_command_leaves_nothing_behind_in_the_server(self):
+        script = "(sleep 98765 & sleep 98765) & sleep 98765 & echo up; wait"
+        with RunningLab("-t", "switch:1") as running:
+            def num_left():
+                return int(running.of("exec", "node0", "--", "pgrep", "-c", "-x", "sleep").stdout)
+
+            own = num_left()  # the lab's own command
+            for signal_number in (signal.SIGTERM, signal.SIGKILL):
+                with subprocess.Popen([HIPS, "lab", "exec", "--lab", str(running.sandbox), "node0", "--", "sh", "-c", script],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as command:
+                    self.assertEqual(command.stdout.readline(), "up\n")
+                    self.assertGreater(num_left(), own)
+                    os.kill(command.pid, signal_number)
+                deadline = time.monotonic() + LIMIT_S
+                while num_left() > own and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                self.assertEqual(num_left(), own)
+
     def test_a_failed_rank_and_a_killed_server_are_named(self):
         with subprocess.Popen(
                 lab.command(HIPS, "--namespaces", "-q", "-t", "switch:2", "--", "sh", "-c",
@@ -276,6 +327,8 @@ class FromOutside(unittest.TestCase):
             for running in (one, two):
                 self.assertIn(str(running.sandbox), done.stderr)
                 self.assertEqual(running.of("exec", "node0", "--", "true").returncode, 0)
+                # The number that the shell knows.
+                self.assertEqual(other("exec", "--lab", str(running.process.pid), "node0", "--", "true").returncode, 0)
 
 
 class Cleanup(unittest.TestCase):
@@ -305,7 +358,9 @@ class Mistakes(unittest.TestCase):
         for arguments, message in (
                 (["-t", "switch:2", "--one-guest", "--", "true"], "leave one out"),
                 (["-t", "switch:2", "--accel", "tcg", "--", "true"], "leave one out"),
+                (["-t", "switch:2", "--cpus", "2", "--", "true"], "--cpus is for guests; leave one out"),
                 (["-t", "switch:2", "--delay", "soon", "--", "true"], "write --delay 2ms"),
+                (["-t", "switch:2", "--rate", "4mbit", "--queue", "0", "--", "true"], "write --queue 4M"),
                 (["-t", "switch:2"], "type: hips lab run -t bcube:2,1 -- COMMAND")):
             with self.subTest(arguments=arguments):
                 done = run(*arguments)

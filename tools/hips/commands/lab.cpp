@@ -54,7 +54,7 @@ void add_run_command(CLI::App& lab, const std::vector<std::string>& program) {
       ->type_name("RATE");
   command->add_option("--loss", options->shaping.loss, "Packet loss of every NIC, such as 1%")
       ->type_name("PERCENT");
-  command->add_option("--delay", options->shaping.delay, "One-way delay of every cable, such as 2ms")
+  command->add_option("--delay", options->shaping.delay, "One-way delay of what each NIC sends, such as 2ms")
       ->type_name("TIME");
   command
       ->add_option("--queue", options->shaping.queue_bytes,

@@ -1,5 +1,6 @@
 #include "tools/lab/network/counters.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -54,7 +55,8 @@ Result<Counters> read_counters(Guests& guests) {
   for (std::size_t guest = 0; guest < guests.size(); ++guest) {
     Job job{guest, {}};
     job.request.argv = {"sh", "-c",
-                        "cd /sys/class/infiniband 2>/dev/null && grep -H . */ports/1/hw_counters/*; true"};
+                        "cd /sys/class/infiniband 2>/dev/null && grep -H . */ports/1/hw_counters/*; "
+                        "PATH=$PATH:/usr/sbin:/sbin; tc -s -json qdisc show 2>/dev/null; true"};
     jobs.push_back(std::move(job));
   }
   std::vector<std::string> texts(guests.size());
@@ -66,8 +68,12 @@ Result<Counters> read_counters(Guests& guests) {
       Guests::Clock::now() + kCountersLimit);
   if (!outcomes) return fail(outcomes.error());
   for (std::size_t guest = 0; guest < guests.size(); ++guest) {
-    counters.up.push_back((*outcomes)[guest].ok());
-    counters.guests.push_back((*outcomes)[guest].ok() ? parse_devices(texts[guest]) : DeviceCounters{});
+    const bool is_up = (*outcomes)[guest].ok();
+    const std::string& text = texts[guest];
+    const std::size_t queues = text.starts_with('[') ? 0 : std::min(text.find("\n["), text.size());
+    counters.up.push_back(is_up);
+    counters.guests.push_back(is_up ? parse_devices(text.substr(0, queues)) : DeviceCounters{});
+    counters.drops.push_back(drops_of_queues(is_up ? text.substr(queues) : ""));
   }
   return counters;
 }
@@ -91,15 +97,23 @@ std::string counters_json(const std::string& topology, const Wiring& wiring, con
     Json nics = Json::array();
     for (const Port& port : wiring.ports_of(static_cast<std::int64_t>(guest))) {
       const InterfaceCounters tap = difference(before, after, port.tap);
-      nics.push_back({{"nic", port.rail},
-                      {"device", fmt::format("rxe{}", port.rail)},
-                      {"ip", port.ip},
-                      {"mac", port.mac},
-                      {"sent_bytes", tap.received_bytes},
-                      {"received_bytes", tap.sent_bytes},
-                      {"sent_packets", tap.received_packets},
-                      {"received_packets", tap.sent_packets},
-                      {"dropped_packets", tap.dropped_packets}});
+      const std::string device = fmt::format("rxe{}", port.rail), nic = fmt::format("nic{}", port.rail);
+      // Those of a server that went down meanwhile are not known.
+      const auto drops = [&](const Counters& counters) {
+        const auto& of_guest = counters.drops[guest];
+        const auto found = of_guest.find(nic);
+        return found == of_guest.end() ? 0 : found->second;
+      };
+      nics.push_back({{"nic", port.rail}});
+      if (devices.contains(device)) nics.back()["device"] = device;
+      nics.back().update({{"ip", port.ip},
+                          {"mac", port.mac},
+                          {"sent_bytes", tap.received_bytes},
+                          {"received_bytes", tap.sent_bytes},
+                          {"sent_packets", tap.received_packets},
+                          {"received_packets", tap.sent_packets},
+                          {"dropped_packets",
+                           tap.dropped_packets + std::max<std::int64_t>(0, drops(after) - drops(before))}});
     }
     servers.push_back(
         {{"server", guest}, {"up", bool(after.up[guest])}, {"nics", nics}, {"devices", devices}});

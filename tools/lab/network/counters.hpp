@@ -17,7 +17,8 @@ using DeviceCounters = std::map<std::string, std::map<std::string, std::int64_t>
 struct Counters {
   std::map<std::string, InterfaceCounters> interfaces;
   std::vector<DeviceCounters> guests;
-  std::vector<bool> up;  ///< by guest: it answered
+  std::vector<std::map<std::string, std::int64_t>> drops;  ///< by guest and its interface: by its queue
+  std::vector<bool> up;                                    ///< by guest: it answered
 };
 
 /// Reads all counters of the lab. A guest that does not answer in time has none.
@@ -28,8 +29,10 @@ Result<Counters> read_counters(Guests& guests);
 /// Shapes   {"topology", "servers": [{"server", "up", "nics": [{"nic", "device", "ip", "mac", "sent_bytes",
 ///          "received_bytes", "sent_packets", "received_packets", "dropped_packets"}], "devices": {"rxe0":
 ///          {counter: n}}}], "trunks": [{"from", "to", "bytes", "packets", "dropped_packets"}]}. "Sent" and
-///          "received" are the guest's; in the lab of one guest there are no NICs to count at. A guest that
-///          went down has "up": false and no devices.
+///          "received" are the guest's; in the lab of one guest there are no NICs to count at. Dropped are
+///          packets in both directions, by interfaces and by the queues of --rate, --loss and --delay. A
+///          guest that went down has "up": false and no devices; servers that are namespaces have none, and
+///          their NICs no "device".
 std::string counters_json(const std::string& topology, const Wiring& wiring, const Counters& before,
                           const Counters& after);
 

@@ -1,5 +1,7 @@
 #include "tools/lab/network/network.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -20,7 +22,9 @@ Status run_batch(const std::string& program, const std::string& commands) {
   ChildOptions options;
   options.argv = {*path, "-batch", "-"};
   options.dies_with_us = true;
-  const auto done = run_child(options, commands);
+  // Thousands of interfaces take longer than any limit for few.
+  const auto num_commands = std::count(commands.begin(), commands.end(), '\n');
+  const auto done = run_child(options, commands, static_cast<int>(60'000 + 20 * num_commands));
   if (!done) return done.error();
   if (done->ok()) return Status::success();
   const bool no_tun = done->err.find("/dev/net/tun") != std::string::npos;
@@ -104,6 +108,18 @@ Status build_network(const Wiring& wiring, std::int64_t num_servers, const Shapi
   return Status::success();
 }
 
+std::map<std::string, std::int64_t> drops_of_queues(const std::string& json) {
+  std::map<std::string, std::int64_t> drops;
+  const auto queues = nlohmann::json::parse(json, nullptr, false);
+  if (!queues.is_array()) return drops;
+  for (const auto& queue : queues) {
+    // The root counts what those below it drop, too.
+    if (!queue.is_object() || !queue.value("root", false) || !queue.contains("dev")) continue;
+    drops[queue["dev"].get<std::string>()] += queue.value("drops", std::int64_t{0});
+  }
+  return drops;
+}
+
 Result<std::map<std::string, InterfaceCounters>> read_interfaces() {
   ChildOptions options;
   options.argv = {find_on_path("ip").value_or("ip"), "-json", "-statistics", "link"};
@@ -126,6 +142,13 @@ Result<std::map<std::string, InterfaceCounters>> read_interfaces() {
     }
   } catch (const nlohmann::json::exception& error) {
     return fail(Code::kSystem, std::string("lab: ip gives other counters than expected: ") + error.what());
+  }
+  options.argv = {find_on_path("tc").value_or("tc"), "-s", "-json", "qdisc", "show"};
+  const auto queues = run_child(options);
+  if (!queues) return fail(queues.error());
+  for (const auto& [interface, drops] : drops_of_queues(queues->out)) {
+    if (const auto found = counters.find(interface); found != counters.end())
+      found->second.dropped_packets += drops;
   }
   return counters;
 }

@@ -43,7 +43,11 @@ struct InterfaceCounters {
   std::int64_t dropped_packets = 0;  ///< by the interface or its queue
 };
 
-/// Counters of all interfaces, by name.
+/// What the queues of interfaces have dropped, by interface, from the output of `tc -s -json qdisc show`; empty for anything
+/// else. `ip` does not count these.
+std::map<std::string, std::int64_t> drops_of_queues(const std::string& json);
+
+/// Counters of all interfaces of our namespace, by name.
 Result<std::map<std::string, InterfaceCounters>> read_interfaces();
 
 }  // namespace hips::lab

@@ -24,6 +24,13 @@ Status check_shaping(const Shaping& shaping) {
         Code::kInvalidArgument,
         fmt::format("lab: \"{}\" is no delay; write --delay 2ms (us, ms or s)", shaping.delay));
   }
+  // Below one frame of the rails nothing would pass; tc stores 32 bits.
+  if (shaping.queue_bytes < kLeastQueueBytes || shaping.queue_bytes > UINT32_MAX) {
+    return Status::error(
+        Code::kInvalidArgument,
+        fmt::format("lab: a queue of {} bytes is not possible (valid: {} to {}); write --queue 4M",
+                    shaping.queue_bytes, kLeastQueueBytes, UINT32_MAX));
+  }
   return Status::success();
 }
 

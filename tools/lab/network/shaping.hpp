@@ -10,6 +10,9 @@ namespace hips::lab {
 /// The bucket of a lab of namespaces, whose rates are higher than an emulator's.
 inline constexpr std::int64_t kNamespaceBucketBytes = std::int64_t{256} << 10;
 
+/// A jumbo frame of a rail.
+inline constexpr std::int64_t kLeastQueueBytes = 9018;
+
 /// What is done to the packets of every NIC, in both directions.
 struct Shaping {
   std::string rate{};   ///< of one direction, as tc writes it: "4mbit"; empty: as fast as it goes
@@ -20,7 +23,7 @@ struct Shaping {
   std::int64_t queue_bytes = std::int64_t{4} << 20;
 };
 
-/// Errors   kInvalidArgument: no rate, percentage or time that tc would take, with one that it does.
+/// Errors   kInvalidArgument: no rate, percentage, time or queue that tc would take, with one that it does.
 Status check_shaping(const Shaping& shaping);
 
 /// The token bucket of a rate, as tc takes it.

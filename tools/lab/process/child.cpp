@@ -33,6 +33,7 @@ Status system_error(std::string what) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (options.own_session) setsid();
+  if (options.own_group) setpgid(0, 0);
   if (options.dies_with_us) prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int in = options.in >= 0 ? options.in : open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(in, 0);

@@ -20,6 +20,7 @@ struct ChildOptions {
   int in = -1, out = -1, err = -1;  ///< its standard streams; -1: /dev/null for `in`, ours for the others
   int keep = -1;                    ///< a further descriptor that it inherits
   bool own_session = false;         ///< away from our terminal and process group
+  bool own_group = false;           ///< a process group of its own, in our session
   bool dies_with_us = false;        ///< gets SIGKILL when our process ends, however that happens
 };
 
