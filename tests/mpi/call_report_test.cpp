@@ -32,7 +32,7 @@ TEST(GuardReport, EachDecisionIsShownWithBothTimes) {
       HasSubstr(
           "MPI_COMM_WORLD, 4 ranks, sum, 512 to 1023 bytes: HiPS 3.0 us, native MPI 2.0 us: native MPI"));
   EXPECT_THAT(text, HasSubstr("sum, 8388608 to 16777215 bytes: HiPS 1.0 us, native MPI 2.5 us: HiPS"));
-  EXPECT_THAT(text, HasSubstr("max, 8 to 15 bytes: undecided after 1 of at most 30 trials"));
+  EXPECT_THAT(text, HasSubstr("max, 8 to 15 bytes: undecided after 1 of at most 26 trials"));
 }
 
 TEST(GuardReport, TheFirstLineSaysWhatHipsSavedByTheTrials) {

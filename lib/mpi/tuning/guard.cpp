@@ -10,18 +10,40 @@ namespace {
 
 /// Calls until the first review, factor from one to the next, and most calls between two.
 constexpr std::uint32_t kFirstReview = 150, kGrowth = 8, kMostBetween = 1U << 30U;
-constexpr std::uint32_t kLongestBlock = 64;
+constexpr std::uint32_t kLongestBlock = 65;
+/// Calls between reviews for each call of a block, and each time that the slower side takes longer than the faster one: its
+/// kReviewRounds blocks cost a seventh of the time of the calls before.
+constexpr double kCallsPerBlockCall = 22;
 
-std::int64_t median(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+/// The place of the median among sorted values: of an even number the upper one. The lower one for distances from it: where half of
+/// the values are at one place and half at another, they scatter little.
+std::int64_t value_at(std::vector<std::int64_t> values, std::size_t place) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+std::int64_t median(const std::vector<std::int64_t>& values) {
+  return value_at(values, values.size() / 2);
 }
 
-/// Who executes the trials of a class: one of each two calls each, so that changes while the program runs affect both sides, and
-/// in an order that repeats with no period, as the calls of the program's loops do (the Thue-Morse sequence).
-bool is_of_hips(int call) {
-  return std::popcount(static_cast<unsigned>(call)) % 2 == 1;
+/// Who executes a trial of a class with `num` timed ones of each side: one of each two calls each, so that changes while the program
+/// runs affect both sides, first native MPI and then, in the second half, HiPS. So a loop of two, three or four calls gives
+/// each of its calls to both sides equally often.
+bool is_of_hips(int call, int num) {
+  const int timed = call - 2 * Guard::kWarmUps;
+  const bool is_second = call % 2 == 1, is_second_half = timed >= 0 && timed % (2 * num) >= num;
+  return is_second != is_second_half;
+}
+
+/// The same for the blocks of a review: one of each two, in the middle round HiPS first.
+bool is_block_of_hips(int block) {
+  return (block % 2 == 1) != (block / 2 % 2 == 1);
+}
+
+/// How much longer the slower side takes, in times of the faster one.
+double lag_of(const TuningDecision& decision) {
+  const auto [faster, slower] = std::minmax(decision.hips_ns, decision.native_ns);
+  return faster > 0 ? static_cast<double>(slower - faster) / static_cast<double>(faster) : 0;
 }
 
 /// A barrier moves nothing. Where it takes as long with both, a rank that waits in native MPI also serves the program's other
@@ -33,7 +55,7 @@ bool native_wins_ties(CallClass of) {
 /// The median distance from the median: one disturbed trial does not change it.
 std::int64_t scatter(std::vector<std::int64_t> values, std::int64_t centre) {
   for (std::int64_t& value : values) value = std::abs(value - centre);
-  return median(std::move(values));
+  return value_at(values, (values.size() - 1) / 2);
 }
 
 }  // namespace
@@ -54,15 +76,14 @@ const char* to_string(CallKind kind) {
 }
 
 int Guard::num_trials(CallClass of) {
-  if (of.most_bytes() < 64U << 10U) return 7;
-  if (of.most_bytes() < 4U << 20U) return 5;
-  return 3;
+  return of.most_bytes() < 4U << 20U ? 6 : 4;
 }
 
 int Guard::review_block(CallClass of) {
-  if (of.most_bytes() < 64U << 10U) return 32;
-  if (of.most_bytes() < 4U << 20U) return 8;
-  return 2;
+  // The timed ones are a power of two, as the calls of many loops are.
+  if (of.most_bytes() < 64U << 10U) return 1 + 32;
+  if (of.most_bytes() < 4U << 20U) return 1 + 8;
+  return 1 + 4;
 }
 
 Guard::Guard(bool has_trials) : has_trials_(has_trials) {
@@ -76,8 +97,11 @@ void Guard::begin_review(CallClass of, Slot& now) {
   trials_[of] = {};
   trials_[of].is_review = true;
   // The more calls have passed, the more a review may take: longer blocks scatter less.
-  trials_[of].block = std::max(review_block(of),
-                               static_cast<int>(std::min(decisions_[of].review_after / 100, kLongestBlock)));
+  const TuningDecision& decision = decisions_[of];
+  const int longer =
+      std::max(review_block(of), static_cast<int>(std::min(decision.review_after / 100, kLongestBlock)));
+  const double lag = kCallsPerBlockCall * lag_of(decision), most = decision.review_after;
+  trials_[of].block = std::max(2, longer * lag > most ? static_cast<int>(most / lag) : longer) | 1;
 }
 
 bool Guard::is_review(CallClass of) const {
@@ -88,9 +112,10 @@ bool Guard::is_review(CallClass of) const {
 TuningChoice Guard::next(CallClass of) const {
   const auto trials = trials_.find(of);
   if (trials != trials_.end() && trials->second.is_review)
-    return trials->second.calls / trials->second.block % 2 == 0 ? TuningChoice::kNative : TuningChoice::kHips;
+    return is_block_of_hips(trials->second.calls / trials->second.block) ? TuningChoice::kHips
+                                                                         : TuningChoice::kNative;
   const int calls = trials == trials_.end() ? 0 : trials->second.calls;
-  return is_of_hips(calls) ? TuningChoice::kHips : TuningChoice::kNative;
+  return is_of_hips(calls, num_trials(of)) ? TuningChoice::kHips : TuningChoice::kNative;
 }
 
 void Guard::add_sample(CallClass of, std::int64_t ns, std::int64_t end_ns) {
@@ -99,7 +124,8 @@ void Guard::add_sample(CallClass of, std::int64_t ns, std::int64_t end_ns) {
   if (!trials.is_review) {
     if (call < 2 * kWarmUps) return;
     trials.samples.push_back(ns);
-    if (call % 2 == 1 && !is_of_hips(call)) std::swap(trials.samples.back(), *(trials.samples.end() - 2));
+    if (call % 2 == 1 && !is_of_hips(call, num_trials(of)))
+      std::swap(trials.samples.back(), *(trials.samples.end() - 2));
     return;
   }
   const int block = trials.block, place = call % block;
@@ -110,6 +136,8 @@ void Guard::add_sample(CallClass of, std::int64_t ns, std::int64_t end_ns) {
   if (place < block - 1) return;
   trials.samples.push_back(std::exchange(trials.block_ns, 0) / (block - 1));
   trials.samples.push_back((end_ns - trials.begin_ns) / (block - 1));
+  if (const int number = call / block; number % 2 == 1 && !is_block_of_hips(number))
+    std::swap_ranges(trials.samples.end() - 4, trials.samples.end() - 2, trials.samples.end() - 2);
 }
 
 bool Guard::complete(CallClass of) const {
@@ -138,8 +166,11 @@ const TuningDecision* Guard::decide_review(CallClass of, std::span<const std::in
   const TuningChoice before = decisions_[of].winner;
   const std::uint32_t review_after = decisions_[of].review_after;
   const bool was_hips = before == TuningChoice::kHips;
-  const bool calls_say = was_hips ? is_longer(decision.hips_ns, decision.native_ns)
-                                  : is_longer(decision.native_ns, decision.hips_ns);
+  // Ranks that wait for each other make the times of calls scatter more than they differ.
+  const std::int64_t scattered = scatter(hips, decision.hips_ns) + scatter(native, decision.native_ns);
+  const bool calls_say = (was_hips ? is_longer(decision.hips_ns, decision.native_ns)
+                                   : is_longer(decision.native_ns, decision.hips_ns)) &&
+                         std::abs(decision.hips_ns - decision.native_ns) > scattered;
   const bool program_says = was_hips ? always_slower : always_faster;
   const bool program_denies = was_hips ? always_faster : always_slower;
   const bool stays_a_tie =
@@ -207,8 +238,9 @@ void Guard::set(CallClass of, const TuningDecision& decision) {
   TuningDecision& now = decisions_[of] = decision;
   if (now.review_after == 0) {
     // A side that is far slower would waste the calls of the review.
-    const auto [faster, slower] = std::minmax(decision.hips_ns, decision.native_ns);
-    now.review_after = kFirstReview * (slower > 3 * faster ? kGrowth * kGrowth : 1);
+    const double calls = kCallsPerBlockCall * review_block(of) * lag_of(decision);
+    now.review_after =
+        static_cast<std::uint32_t>(std::clamp<double>(calls, kFirstReview, kMostBetween / kGrowth));
   }
   slot(of) = {
       .choice = now.winner, .of_requests = now.winner, .until_review = has_trials_ ? now.review_after : 0};

@@ -84,7 +84,8 @@ struct TuningDecision {
 ///
 /// Cost     begin_call() reads and writes 4 bytes. A class takes kWarmUps + num_trials() calls of each side, and
 ///          num_trials() more if native MPI was faster; most_calls() in all. A review takes kReviewRounds * review_block()
-///          calls of each side; the first comes after some hundred calls, each next one after eight times as many.
+///          calls of each side, or fewer; the first comes after 150 calls, later where one side is far slower, and
+///          each next one after eight times as many: what the slower side costs is at most a seventh of the calls before.
 /// Threads  one at a time, like the communicator.
 class Guard {
  public:
@@ -93,12 +94,12 @@ class Guard {
   /// How often native MPI has to win, each time by new samples. Its win holds until a review, and HiPS reaches its full
   /// speed only after several calls.
   static constexpr int kNativeWins = 2;
-  /// Timed calls of each side: more for short calls, whose times scatter more.
+  /// Timed calls of each side: fewer for calls that take long.
   static int num_trials(CallClass of);
   /// Calls of both sides that a class needs at most before it is decided.
   static int most_calls(CallClass of) { return 2 * (kWarmUps + kNativeWins * num_trials(of)); }
 
-  /// Calls of one side at a time in the first review, more in later ones; the first is not timed.
+  /// Calls of one side at a time in the first review, more in later ones, fewer where one side is far slower; the first is not timed.
   static int review_block(CallClass of);
   static constexpr int kReviewRounds = 3;
 
@@ -111,14 +112,14 @@ class Guard {
   /// The same for a blocking call that begins; now and then it is the first of a review.
   TuningChoice begin_call(CallClass of) {
     Slot& now = slot(of);
-    if (now.choice != TuningChoice::kTrial && --now.until_review == 0) [[unlikely]]
+    if (now.choice != TuningChoice::kTrial && now.until_review != 0 && --now.until_review == 0) [[unlikely]]
       begin_review(of, now);
     return now.choice;
   }
 
   /// Undoes begin_call() for a call that was refused on this rank alone: it did not take place.
   void take_back_call(CallClass of) {
-    if (Slot& now = slot(of); now.choice != TuningChoice::kTrial) ++now.until_review;
+    if (Slot& now = slot(of); now.choice != TuningChoice::kTrial && now.until_review != 0) ++now.until_review;
   }
 
   /// The library that executes the next trial, or the next call of a review.
@@ -135,7 +136,7 @@ class Guard {
   /// Decides from samples(): of trials those of the slowest rank, of a review the mean of all ranks. After trials native
   /// MPI wins only by more than 5 % and by more than the samples scatter, kNativeWins times in a row; HiPS wins ties, but of
   /// barriers, which move nothing. After
-  /// a review the winner changes where calls of the other side take less time by more than 5 %, or where the program is faster
+  /// a review the winner changes where calls of the other side take less time by more than 5 % and by more than they scatter, or where the program is faster
   /// with it in every round; not where it is slower in every round. Null: native MPI has not won often enough yet, and trials continue.
   const TuningDecision* decide(CallClass of);
 
