@@ -183,9 +183,10 @@ double expected_seconds(Medium medium, const Work& work) {
 
 namespace {
 
+/// A message that servers pass on takes as many links as it has hops.
 double middle_bandwidth_seconds(const Topology& topology, const Candidate& candidate) {
   const Volume volume{.count = kMiddleBytes / kElementBytes, .element_bytes = kElementBytes};
-  return candidate.uplinks_to_nics *
+  return candidate.hops_of_a_message * candidate.uplinks_to_nics *
          estimate(topology, candidate.builder->shape(), candidate.programs, volume, BoundUse::kLeftOut)
              .bandwidth_seconds;
 }
@@ -209,10 +210,11 @@ double expected_seconds(const Topology& topology, Medium medium, const Candidate
                       .element_bytes = kElementBytes};
   const Cost cost =
       estimate(topology, candidate.builder->shape(), candidate.programs, volume, BoundUse::kLeftOut);
-  const Work work{.latency_seconds = cost.latency_seconds,
-                  .bandwidth_seconds = candidate.uplinks_to_nics * cost.bandwidth_seconds,
-                  .num_messages = candidate.num_messages,
-                  .has_incast = candidate.has_incast};
+  const Work work{
+      .latency_seconds = cost.latency_seconds,
+      .bandwidth_seconds = candidate.hops_of_a_message * candidate.uplinks_to_nics * cost.bandwidth_seconds,
+      .num_messages = candidate.num_messages,
+      .has_incast = candidate.has_incast};
   if (candidate.tried.small_seconds > 0) {
     const auto on_links = [&](double bandwidth_seconds) {
       return expected_seconds(medium,

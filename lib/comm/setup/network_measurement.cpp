@@ -16,6 +16,7 @@
 #include "lib/comm/setup/team_maker.hpp"
 #include "lib/cost/estimate.hpp"
 #include "topology/formats/parse.hpp"
+#include "topology/tiers.hpp"
 
 namespace hips::comm {
 namespace {
@@ -24,10 +25,11 @@ namespace {
 constexpr std::uint64_t kOfABlock = 2;
 /// Plans are told apart in steps, each with more calls of fewer plans: those that took up to so many times as long as the fastest.
 constexpr std::size_t kFewCalls = 3;
-constexpr double kFarOff = 4, kOff = 2.5, kClose = 1.5;
+constexpr double kFarOff = 4, kOff = 2.5, kClose = 1.5, kCloser = 1.25;
+constexpr std::size_t kMiddleRounds = 3;
 /// Small calls are tried again for this long each, when ranks have learnt to wait.
 constexpr double kAgainSeconds = 3e-3;
-constexpr std::size_t kMostSmallCalls = 63, kMostMiddleCalls = 9, kLeastCallsOfRounds = 9;
+constexpr std::size_t kMostSmallCalls = 63, kCallsOfARound = 3, kLeastCallsOfRounds = 9;
 /// Calls of the middle size by a plan that take longer in all are left out.
 constexpr double kMostMiddleSeconds = 12e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
@@ -187,7 +189,8 @@ class TimedTeam {
                                  before[i].num_messages <= 1 && before[i].seconds <= kAgainSeconds;
         if (before[i].seconds > most && factor < kFarOff && !is_exchange) continue;
         const bool is_far = before[i].seconds > most && !(is_exchange && factor < kFarOff);
-        if (is_far && before[i].seconds > kLongSeconds) continue;
+        // What is lost and sent again takes this long once; where every call does, that is the network.
+        if (is_far && before[i].seconds > kLongSeconds && before[quick_].seconds > kShortSeconds) continue;
         auto seconds = is_far ? seconds_of(i, small, 0, 1) : seconds_of(i, small, 1, num_calls / num_rounds);
         if (!seconds) return seconds.error();
         calls[i].seconds = is_far || round > 0 ? std::min(calls[i].seconds, *seconds) : *seconds;
@@ -221,29 +224,28 @@ class TimedTeam {
     }
     const std::vector<double> expected = seconds;
     double factor = kOff;
-    for (const std::size_t num_calls : {std::size_t{1}, kFewCalls, kMostMiddleCalls}) {
+    // One call of each plan, then rounds of several of those that are close. A disturbance seldom lasts for all rounds, so from then
+    // on the least time of a plan counts.
+    for (std::size_t round = 0; round <= kMiddleRounds; ++round) {
+      const std::size_t num_calls = round == 0 ? 1 : kCallsOfARound;
       const double least = *std::ranges::min_element(seconds);
-      if (static_cast<double>(num_calls) * least > kMostMiddleSeconds) break;
-      std::vector<bool> is_close;
-      for (double& one : seconds) {
-        is_close.push_back(one <= factor * least);
-        if (!is_close.back()) one = kNever;
-      }
-      const std::size_t num_rounds = rounds_of(num_calls);
-      for (std::size_t round = 0; round < num_rounds; ++round) {
-        for (std::size_t i = 0; i < candidates_.size(); ++i) {
-          if (!is_close[i]) continue;
-          auto tried = seconds_of(i, kCount, num_calls == 1 ? 1 : 0, num_calls / num_rounds);
-          if (tried && num_calls == 1 && *tried > kClose * expected[i] && *tried < kLongSeconds) {
-            auto again = seconds_of(i, kCount, 0, 1);
-            if (!again || *again < *tried) tried = again;
-          }
-          if (!tried) return tried.error();
-          seconds[i] = round > 0 ? std::min(seconds[i], *tried) : *tried;
-          constants.tried[i].middle_seconds = seconds[i];
+      const std::size_t calls_in_all = round <= 1 ? num_calls : kMiddleRounds * kCallsOfARound;
+      if (static_cast<double>(calls_in_all) * least > kMostMiddleSeconds) break;
+      for (double& one : seconds)
+        if (one > factor * least) one = kNever;
+      if (round > 1 && std::ranges::count(seconds, kNever) + 1 == std::ssize(seconds)) break;
+      for (std::size_t i = 0; i < candidates_.size(); ++i) {
+        if (seconds[i] == kNever) continue;
+        auto tried = seconds_of(i, kCount, round == 0 ? 1 : 0, num_calls);
+        if (tried && round == 0 && *tried > kClose * expected[i] && expected[i] < kLongSeconds) {
+          auto again = seconds_of(i, kCount, 0, 1);
+          if (!again || *again < *tried) tried = again;
         }
+        if (!tried) return tried.error();
+        seconds[i] = round > 1 ? std::min(seconds[i], *tried) : *tried;
+        constants.tried[i].middle_seconds = seconds[i];
       }
-      factor = kClose;
+      factor = round <= 1 ? kClose : kCloser;
     }
     return Status::success();
   }
@@ -280,24 +282,33 @@ class TimedTeam {
       if (i >= 0) times.push_back(std::max<std::int64_t>(1, clock().now_ns() - begin_ns));
     }
     std::ranges::sort(times);
-    double seconds = static_cast<double>(times[times.size() / 2]) / 1e9;
-    if (Status status = call(quick_, 1, &seconds, DataType::kFloat64); !status.ok())
+    agreed_ = static_cast<double>(times[times.size() / 2]) / 1e9;
+    if (Status status = call(quick_, 1, &agreed_, DataType::kFloat64); !status.ok())
       return fail(std::move(status));
-    return seconds / static_cast<double>(members_.size());
+    return agreed_ / static_cast<double>(members_.size());
   }
 
   /// The rate of a NIC, in bytes/s, by vectors of growing size and the plan that uses all NICs. The first call of each size fills
   /// what buffers on the path and limits of the rate take at once.
   Result<double> rate_above(double small_seconds) {
     double rate = 0, seconds_before = small_seconds;
+    std::uint64_t bytes_before = 0;
     for (std::uint64_t bytes = kFirstBytes; bytes <= kMostBytes; bytes *= 4) {
       auto seconds = seconds_of(0, bytes / sizeof(float), 1, seconds_before < kShortSeconds ? kFewCalls : 1);
       if (!seconds) return seconds;
+      // Four times the bytes take four times as long. What took far longer was disturbed: something was lost, and sent again.
+      if (bytes_before > 0 && *seconds > kFarOff * kSameRate * seconds_before) {
+        auto again = seconds_of(0, bytes / sizeof(float), 0, 1);
+        if (!again || *again < *seconds) seconds = again;
+        if (!seconds) return seconds;
+      }
       seconds_before = *seconds;
+      bytes_before = bytes;
       const cost::Volume volume{.count = static_cast<std::int64_t>(bytes / sizeof(float)),
                                 .element_bytes = sizeof(float)};
       const auto& first = candidates_.front();
       const double at_its_rate =
+          first.uplinks_to_nics *
           cost::estimate(topology_, first.builder->shape(), first.programs, volume).bandwidth_seconds;
       // Messages of long calls are handled while others are on the links.
       const bool is_long = *seconds > kManySmall * small_seconds;
@@ -309,11 +320,10 @@ class TimedTeam {
     return rate;
   }
 
+  /// Of the NICs; levels above them may be faster.
   [[nodiscard]] double fastest_rate() const {
-    double fastest = 0;
-    for (const Level& level : topology_.levels)
-      if (level.kind != LevelKind::kNode) fastest = std::max(fastest, level.bandwidth_bytes_per_s);
-    return fastest;
+    const std::vector<double> nics = topology::rail_bandwidths(topology_);
+    return nics.empty() ? 0 : std::ranges::max(nics);
   }
 
   std::vector<Rank> members_;
@@ -323,6 +333,7 @@ class TimedTeam {
   std::vector<std::vector<std::uint32_t>> nics_;
   std::vector<cost::Candidate> candidates_;
   std::vector<float> vector_;
+  double agreed_ = 0;      ///< a member: after a deadline the call may still use it
   std::size_t quick_ = 0;  ///< the candidate that was the fastest so far
   MadeTeam made_;
   std::int64_t deadline_ns_ = 0;
@@ -384,10 +395,14 @@ Result<Measurement> measure_network(Bootstrap& bootstrap, const MeasurementOrder
   auto addresses = exchange_outcomes(bootstrap, team ? team->allocate(**offers) : Result<Blob>(Blob()));
   if (!addresses || !*addresses)
     return addresses ? Result<Measurement>(Measurement()) : fail(addresses.error());
+  // Ranks that could connect do not wait for those that could not.
+  Status connected = team ? team->connect(**addresses) : Status::success();
+  auto joined =
+      exchange_outcomes(bootstrap, connected.ok() ? Result<Blob>(Blob()) : Result<Blob>(fail(connected)));
+  if (!joined || !*joined) return joined ? Result<Measurement>(Measurement()) : fail(joined.error());
   Result<Blob> mine{Blob()};
   if (team) {
-    Status connected = team->connect(**addresses);
-    auto measured = connected.ok() ? team->measure() : Result<cost::Constants>(fail(std::move(connected)));
+    auto measured = team->measure();
     ByteWriter writer;
     if (measured) put_constants(writer, *measured);
     mine = measured ? Result<Blob>(writer.take()) : Result<Blob>(fail(measured.error()));

@@ -48,7 +48,7 @@ struct Measurement {
 /// Times small and middle-sized allreduces between the first ranks of the nodes, in a team of their own, while the others wait.
 /// All ranks call it and get the same constants.
 ///
-/// Cost     three exchanges of the bootstrap; two calls of few bytes by each candidate, and more by those that may be the fastest, there and
+/// Cost     four exchanges of the bootstrap; two calls of few bytes by each candidate, and more by those that may be the fastest, there and
 ///          with cost::kMiddleBytes; calls of growing vectors until one takes 10 ms or shows the rate. Some milliseconds on a fast
 ///          network, up to 200 at 200 Mbit/s, and some fifty round trips where those take long.
 /// Errors   those of the bootstrap.
