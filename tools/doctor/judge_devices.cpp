@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -166,11 +168,17 @@ std::string interface_of(const DevicePort& port) {
 Findings judge_devices(const NodeFacts& node, const Config& config, const RailChoice& rails) {
   Findings findings;
   judge_no_device(node, config, findings);
-  if (!node.device_problem.empty())
-    findings.push_back(
-        {FindingLevel::kError, "devices", node.device_problem,
-         "modprobe ib_uverbs; apt-get install ibverbs-providers; chmod 666 /dev/infiniband/uverbs*"});
+  std::set<std::string> problems;
   for (const Device& device : node.devices) {
+    if (device.problem.empty()) continue;
+    // One cause may concern all devices.
+    if (problems.insert(device.problem).second)
+      findings.push_back(
+          {FindingLevel::kError, "devices", device.problem,
+           "modprobe ib_uverbs; apt-get install ibverbs-providers; chmod 666 /dev/infiniband/uverbs*"});
+  }
+  for (const Device& device : node.devices) {
+    if (!device.problem.empty()) continue;
     for (const DevicePort& port : device.ports) {
       const std::string name = port_name(device, port);
       const auto use = std::find_if(rails.ports.begin(), rails.ports.end(),

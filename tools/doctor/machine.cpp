@@ -28,11 +28,11 @@ bool is_congestion_counter(std::string_view name) {
 #ifdef HIPS_HAVE_VERBS
 void query_devices(NodeFacts& node) {
   auto contexts = verbs::open_devices();
-  if (!contexts) {
-    node.device_problem = contexts.error().message;
-    return;
-  }
   for (Device& device : node.devices) {
+    if (!contexts) {
+      device.problem = contexts.error().message;
+      continue;
+    }
     const auto context = std::find_if(contexts->begin(), contexts->end(), [&](const auto& one) {
       return device.name == ibv_get_device_name(one->device);
     });
@@ -42,8 +42,7 @@ void query_devices(NodeFacts& node) {
       if (facts) port.mtu = static_cast<std::int32_t>(verbs::mtu_bytes(facts->active_mtu));
     }
     if (context == contexts->end())
-      node.device_problem =
-          "verbs: cannot open " + device.name + "; check the permissions of /dev/infiniband";
+      device.problem = "verbs: cannot open " + device.name + "; check the permissions of /dev/infiniband";
   }
 }
 constexpr bool kBuiltWithVerbs = true;

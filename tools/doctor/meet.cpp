@@ -170,7 +170,14 @@ bool meet(const char* command) {
   ok = job.fence() && ok;
   const RootAddresses root = ok ? decode(job.get(0, kKey)) : RootAddresses{};
   const std::string address = job.rank() == 0 ? "0.0.0.0" : find_address(root);
-  if (address.empty())
+  if (!ok || root.addresses.empty()) {
+    if (job.rank() == 0)
+      std::fprintf(stderr,
+                   "hips: %s: rank 0 on %s cannot %s; fix: set its address: mpirun -x HIPS_ROOT=node0:18500 "
+                   "hips %s\n",
+                   command, comm::ProcessInfo::self().host.c_str(),
+                   ok ? "listen at any port" : "give its address to the other ranks by PMIx", command);
+  } else if (address.empty())
     std::fprintf(stderr,
                  "hips: %s: rank %u on %s cannot connect to rank 0 at any of %s, port %u; fix: open the "
                  "firewall between the nodes: iptables -I INPUT -p tcp -s HOST -j ACCEPT\n",
@@ -181,7 +188,7 @@ bool meet(const char* command) {
   (void)job.fence();
   listener.reset();
   (void)job.fence();
-  if (!ok || address.empty()) return false;
+  if (!ok || root.addresses.empty() || address.empty()) return false;
   setenv("HIPS_RANK", std::to_string(job.rank()).c_str(), 1);
   setenv("HIPS_SIZE", std::to_string(job.size()).c_str(), 1);
   setenv("HIPS_ROOT", fmt::format("{}:{}", address, root.port).c_str(), 1);

@@ -48,6 +48,7 @@ struct Device {
   std::string local_cpus;  ///< "0-15"; empty if the kernel does not tell
   bool software = false;   ///< rdma_rxe or siw: a software device on an ordinary interface
   bool iwarp = false;
+  std::string problem;  ///< why it cannot be opened
   std::vector<DevicePort> ports;
 };
 
@@ -80,7 +81,6 @@ struct NodeFacts {
   std::int32_t wire_version = 0;
   std::vector<Device> devices;
   std::vector<Interface> interfaces;
-  std::string device_problem;  ///< why devices of the kernel cannot be opened
   bool built_with_verbs = true;
   ProcessLimits limits;
 };
@@ -100,7 +100,7 @@ ProcessLimits read_limits(const FileTree& tree);
 /// /dev/shm.
 ///
 /// Cost     opens every device, which takes as long as its driver does.
-/// Errors   in NodeFacts::device_problem.
+/// Errors   in Device::problem.
 void query_machine(NodeFacts& node);
 
 /// Collects all facts of this node.

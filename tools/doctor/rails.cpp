@@ -16,7 +16,11 @@ struct FilterMatch {
 };
 
 /// Fills in the address of a port, or why it is not used.
-Status use_port(const DevicePort& port, const RdmaConfig& config, PortUse& use) {
+Status use_port(const Device& device, const DevicePort& port, const RdmaConfig& config, PortUse& use) {
+  if (!device.problem.empty()) {
+    use.why_not = "it cannot be opened";
+    return Status::success();
+  }
   if (!port.active()) {
     use.why_not = "it is " + port.state;
     return Status::success();
@@ -46,7 +50,7 @@ RailChoice choose_rails(const NodeFacts& node, const RdmaConfig& config) {
     filter = *std::move(parsed);
   }
   std::vector<FilterMatch> matches;
-  std::string seen, inactive;
+  std::string seen, inactive, unopened;
   for (const Device& device : node.devices) {
     for (const DevicePort& port : device.ports) {
       PortUse use{.device = device.name,
@@ -60,7 +64,8 @@ RailChoice choose_rails(const NodeFacts& node, const RdmaConfig& config) {
       if (found.empty()) {
         use.why_not = fmt::format("HIPS_IB_HCA={} excludes it", config.hca);
       } else {
-        Status status = use_port(port, config, use);
+        if (unopened.empty()) unopened = device.problem;
+        Status status = use_port(device, port, config, use);
         if (!status.ok() && choice.problem.ok()) choice.problem = std::move(status);
         if (!port.active())
           inactive += fmt::format("{}{} is {}", inactive.empty() ? "" : ", ", use.name, port.state);
@@ -77,7 +82,8 @@ RailChoice choose_rails(const NodeFacts& node, const RdmaConfig& config) {
     choice.by_rail.push_back(match.use);
   }
   if (!choice.by_rail.empty() || !choice.problem.ok() || node.devices.empty()) return choice;
-  choice.problem = inactive.empty()
+  choice.problem = !unopened.empty() ? Status::error(Code::kUnsupported, unopened)
+                   : inactive.empty()
                        ? Status::error(Code::kInvalidArgument,
                                        fmt::format("HIPS_IB_HCA=\"{}\" matches no port; this node has {}",
                                                    config.hca, seen))

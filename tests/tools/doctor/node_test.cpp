@@ -136,6 +136,25 @@ TEST(Doctor, KnowsTheRestrictionsOfSoftRoce) {
   EXPECT_FALSE(any_error(seen.findings));
 }
 
+TEST(Doctor, DevicesThatCannotBeOpenedAreNotUsed) {
+  FakeTree tree;
+  tree.rxe("rxe0", "nic0", 9000).rxe("rxe1", "nic1", 9000).process("unlimited");
+  NodeFacts node = visit(tree).node;
+  node.devices[0].problem = "verbs: cannot open rxe0; check the permissions of /dev/infiniband";
+  RailChoice rails = choose_rails(node, RdmaConfig());
+  EXPECT_THAT(rails.by_rail, ::testing::SizeIs(1));
+  EXPECT_EQ(rails.ports[0].why_not, "it cannot be opened");
+  EXPECT_THAT(judge_devices(node, Config(), rails), finds(FindingLevel::kError, "devices", "cannot open rxe0",
+                                                          "chmod 666 /dev/infiniband/uverbs*"));
+  node.devices[1].problem = "verbs: cannot open rxe1; check the permissions of /dev/infiniband";
+  rails = choose_rails(node, RdmaConfig());
+  EXPECT_TRUE(rails.by_rail.empty());
+  EXPECT_THAT(rails.problem.message, ::testing::HasSubstr("cannot open rxe0"));
+  const Findings findings = judge_devices(node, Config(), rails);
+  EXPECT_THAT(findings, finds(FindingLevel::kError, "devices", "cannot open rxe1", ""));
+  EXPECT_EQ(std::ranges::count(findings, FindingLevel::kError, &DoctorFinding::level), 2);
+}
+
 TEST(Doctor, WithoutADeviceReportsWhatStillWorksAndHowToMakeOne) {
   FakeTree tree;
   tree.interface("eth0", 1500).process("65536");
