@@ -1,6 +1,8 @@
 """Communicators stay with native MPI until HiPS is expected to save what their set-up takes (HIPS_ADOPT=auto)."""
 
+import os
 import re
+import tempfile
 import unittest
 
 import harness
@@ -56,6 +58,21 @@ class Adoption(Case):
         self.assert_exact(outcome)
         # 600 calls on the world, and the first 50 on each duplicate.
         self.assertIn(outcome.report()[1][BEFORE], range(500 + 3 * 50, 700 + 3 * 60), outcome.text())
+
+    def test_communicators_of_processes_for_which_native_mpi_has_won_stay_with_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = os.path.join(folder, "table")
+            self.assert_exact(adopt(2, "after", 1, 200, HIPS_GUARD="on", HIPS_GUARD_TABLE=table))
+            with open(table, encoding="utf-8") as file:
+                text = file.read()
+            text, changed = re.subn(r"(op=sum bytes=4-7) winner=\S+ hips_ns=\d+ host_ns=\d+",
+                                    r"\1 winner=host hips_ns=9000 host_ns=1000", text)
+            self.assertEqual(changed, 1, text)
+            with open(table, "w", encoding="utf-8") as file:
+                file.write(text)
+            outcome = adopt(2, "after", 3, 200, HIPS_GUARD="on", HIPS_GUARD_TABLE=table)
+            self.assert_exact(outcome)
+            self.assertEqual(outcome.report()[1][NEVER], 3 * 200, outcome.text())
 
     def test_ranks_may_ask_for_different_thread_levels(self):
         for adopts in ("auto", "always"):

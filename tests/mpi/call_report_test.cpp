@@ -57,7 +57,7 @@ TEST(GuardReport, TheFirstLineSaysWhatHipsSavedByTheTrials) {
   const std::string text = report.text("Open MPI v4.1.4", 0, 4);
   EXPECT_THAT(
       text, StartsWith("hips report: collectives took 1.000 s of 10.000 s (10.0 %); natively they would have "
-                       "taken 1.300 s, by the trials: HiPS saved 0.300 s\n"));
+                       "taken 1.300 s, by the trials: HiPS saved 0.300 s, set-up included\n"));
   EXPECT_THAT(
       text, HasSubstr("512 to 1023 bytes: HiPS 400.0 us, native MPI 700.0 us: HiPS; 1000 calls by HiPS, 100 "
                       "natively, 0.500000 s\n"));
@@ -65,6 +65,25 @@ TEST(GuardReport, TheFirstLineSaysWhatHipsSavedByTheTrials) {
   EXPECT_NEAR(json["saved_seconds"].get<double>(), 0.3, 1e-9);
   EXPECT_EQ(json["classes"][0]["native_calls"], 100);
   EXPECT_EQ(json["classes"][0]["trials"]["winner"], "HiPS");
+}
+
+TEST(GuardReport, ADecisionSaysNothingOfTheCallsBeforeTheLastOneAndSetUpIsNoSaving) {
+  Guard guard(true);
+  ClassTime time{.by_hips = 7};
+  time.note_decision({TuningChoice::kHips, 5000, 10'000});
+  time.by_hips = 100'007;
+  // A review, after which native MPI executes the calls.
+  const TuningDecision last{TuningChoice::kNative, 5200, 4900};
+  time.note_decision(last);
+  guard.set(kSmall, last);
+  time.by_hips += 10;
+  CallReport report;
+  report.add_taken("MPI_COMM_WORLD", 4, "plan", {.calls = 100'017, .bytes = 8, .time_ns = 500'000'000});
+  report.add_classes("MPI_COMM_WORLD", 4, {{kSmall, time}}, &guard);
+  report.add_set_up(100'000'000);
+  const auto json = nlohmann::json::parse(report.json("Open MPI v4.1.4", 0, 4));
+  EXPECT_NEAR(json["saved_seconds"].get<double>(), 100'007 * 5e-6 - 10 * 0.3e-6 - 0.1, 1e-9);
+  EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4), HasSubstr("HiPS saved 0.400 s, set-up included\n"));
 }
 
 TEST(GuardReport, AReportOfThousandsOfCommunicatorsIsShort) {

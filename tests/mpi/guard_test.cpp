@@ -266,6 +266,29 @@ TEST(Guard, ADecisionThatHoldsIsLookedAtMoreRarelyOnLaterCommunicatorsToo) {
   EXPECT_EQ(calls_until_review(guard.decisions().at(kSmall)), 8 * first);
 }
 
+TEST(Guard, LaterGuardsOfTheSameRanksGoOnCountingToTheReview) {
+  // A program duplicates a communicator, makes 40 calls, and frees it, again and again.
+  std::map<CallClass, TuningDecision> decisions{
+      {kSmall, {.winner = TuningChoice::kHips, .hips_ns = 1000, .native_ns = 1000}}};
+  std::vector<int> reviewed_at;
+  int calls = 0;
+  for (int guards = 0; guards < 40; ++guards) {
+    Guard guard(true);
+    guard.set(kSmall, decisions.at(kSmall));
+    EXPECT_EQ(guard.decisions().at(kSmall).calls_left, 0u);
+    for (int call = 0; call < 40; ++call, ++calls) {
+      if (guard.begin_call(kSmall) != TuningChoice::kTrial) continue;
+      if (reviewed_at.empty() || guard.num_done(kSmall) == 0) reviewed_at.push_back(calls);
+      guard.add_sample(kSmall, 1000, calls * 2000);
+      if (guard.complete(kSmall)) decisions[kSmall] = *guard.decide(kSmall);
+    }
+    guard.keep_calls_left(decisions);
+  }
+  // None of them lives long enough for a whole review, so each begins one.
+  ASSERT_FALSE(reviewed_at.empty());
+  EXPECT_EQ(reviewed_at.front(), 149);
+}
+
 TEST(Guard, TheFasterSideWinsAndHipsWinsTies) {
   EXPECT_EQ(winner(1000, 2000), TuningChoice::kHips);
   EXPECT_EQ(winner(2000, 1000), TuningChoice::kNative);

@@ -134,8 +134,8 @@ CommRecord* set_up_or_delegate(const NativeCollective& native, const CollectiveA
                       judged.eligibility == Eligibility::kEligible ? std::optional(judged.of) : std::nullopt);
       if (is_refused && is_due)
         report_refused(*record, native.name(CallForm::kBlocking), passed);
-      else if (code == MPI_SUCCESS && judged.eligibility == Eligibility::kEligible)
-        record->note_waiting(judged.bytes);
+      else if (!is_refusal(code) && judged.eligibility == Eligibility::kEligible)
+        record->note_waiting(judged.bytes, judged.of);  // also one that failed on this rank alone
       else
         record->note_waiting();
       return nullptr;

@@ -44,7 +44,7 @@ CommRecord* record_for_request(const NativeCollective& native, const CollectiveA
   if (record != nullptr && record->waits()) {
     const JudgedCall judged = judge(passed, *record);
     code = native.start(passed, request);
-    record->note_waiting(code == MPI_SUCCESS && judged.eligibility == Eligibility::kEligible
+    record->note_waiting(!is_refusal(code) && judged.eligibility == Eligibility::kEligible
                              ? std::optional(judged.bytes)
                              : std::nullopt);
     return nullptr;

@@ -150,8 +150,18 @@ void CommRecord::look_for_meeting(MpiProcess& process) {
   const std::uint32_t known = std::exchange(num_meetings_, process.met().num_meetings());
   if (known == num_meetings_) return;
   const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
-  if (terms_.derives && process.met().have_met(world_ranks) && free_choice(process, world_ranks))
-    adoption_.note_met(size_);
+  if (!terms_.derives || !process.met().have_met(world_ranks) || !free_choice(process, world_ranks)) return;
+  adoption_.note_met(size_);
+  tuning_ = &process.met().tuning(world_ranks);
+  // Which of the calls so far native MPI has won is not known any more.
+  const auto is_native = [](const auto& one) { return one.second.winner == TuningChoice::kNative; };
+  if (std::ranges::any_of(tuning_->decisions, is_native)) adoption_.begin_again();
+}
+
+// Decisions follow blocking calls, whose order is the same on all ranks of a set.
+bool CommRecord::is_given_to_native(CallClass of) const {
+  const auto decision = tuning_->decisions.find(of);
+  return decision != tuning_->decisions.end() && decision->second.winner == TuningChoice::kNative;
 }
 
 void CommRecord::adopt(MpiProcess& process) {
@@ -311,6 +321,7 @@ void CommRecord::start_tuned(MpiProcess& process) {
 void CommRecord::keep_trials() {
   try {
     tuning_->unfinished = guard_->unfinished();
+    guard_->keep_calls_left(tuning_->decisions);
   } catch (const std::bad_alloc&) {
     tuning_->unfinished.clear();  // the ranks find that they have made different numbers of them
   }
@@ -461,6 +472,7 @@ bool CommRecord::renew() {
   if (!waits_ || weak_from_this().use_count() > 1) return false;
   waits_ = has_ended_ = error_printed_ = false;
   num_waiting_ = num_meetings_ = 0;
+  tuning_ = nullptr;
   sections_.clear();
   class_times_.clear();
   other_native_ns_ = 0;

@@ -42,10 +42,11 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   /// True until adopt(): native MPI executes the calls.
   [[nodiscard]] bool waits() const { return waits_; }
   /// Counts a call that native MPI has executed while waits(), with the size of what it moved where HiPS could have
-  /// executed it.
-  void note_waiting(std::optional<std::uint64_t> bytes = std::nullopt) {
+  /// executed it; a blocking one with its class, if other communicators of the processes may have decided about it.
+  void note_waiting(std::optional<std::uint64_t> bytes = std::nullopt,
+                    const std::optional<CallClass>& of = {}) {
     ++num_waiting_;
-    if (bytes) adoption_.add(*bytes);
+    if (bytes && !(of && tuning_ != nullptr && is_given_to_native(*of))) adoption_.add(*bytes);
   }
   /// True when the next call is the time to adopt the communicator: on all ranks at the same call.
   [[nodiscard]] bool is_due(MpiProcess& process) {
@@ -74,6 +75,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   /// All ranks have decided: later communicators of the same processes start with it.
   void note_decision(CallClass of, const TuningDecision& decision) {
     if (tuning_ != nullptr) tuning_->decisions[of] = decision;
+    if (counts_) class_times_[of].note_decision(decision);
   }
   /// Ranks have passed different arguments, and know it at the same call: native MPI executes every later one. Their outstanding
   /// requests remain with HiPS.
@@ -139,6 +141,8 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
  private:
   /// Finds out whether HiPS may adopt the communicator, and when.
   void meet(MpiProcess& process);
+  /// Whether native MPI has won the calls of this class on other communicators of the processes.
+  [[nodiscard]] bool is_given_to_native(CallClass of) const;
   void set_up(MpiProcess& process);
   /// The members may have met in another communicator.
   void look_for_meeting(MpiProcess& process);

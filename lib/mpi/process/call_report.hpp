@@ -35,6 +35,18 @@ struct CallTally {
 struct ClassTime {
   std::uint64_t by_hips = 0, by_native = 0;
   std::int64_t hips_ns = 0, native_ns = 0;
+  /// What HiPS saved in the calls before the last decision, how many those were, and what a call saves by that decision. A later
+  /// decision says nothing of the calls before it.
+  std::int64_t saved_ns = 0;
+  std::uint64_t num_compared = 0;
+  std::optional<std::int64_t> lead_ns{};
+
+  void note_decision(const TuningDecision& decision) {
+    const std::int64_t lead = decision.native_ns - decision.hips_ns;
+    saved_ns += static_cast<std::int64_t>(by_hips - num_compared) * lead_ns.value_or(lead);
+    num_compared = by_hips;
+    lead_ns = lead;
+  }
 
   ClassTime& operator+=(const ClassTime& other) {
     by_hips += other.by_hips;

@@ -15,6 +15,8 @@ class Adoption {
   Adoption(int size, bool one_node);
   /// The processes have met: the communicator can be derived, which takes a fraction of a set-up.
   void note_met(int size);
+  /// The calls so far saved nothing, as far as is known.
+  void begin_again() { saved_ns_ = 0; }
 
   /// Adds a call that native MPI has executed, of a vector of this size.
   void add(std::uint64_t bytes) {

@@ -242,8 +242,21 @@ void Guard::set(CallClass of, const TuningDecision& decision) {
     now.review_after =
         static_cast<std::uint32_t>(std::clamp<double>(calls, kFirstReview, kMostBetween / kGrowth));
   }
-  slot(of) = {
-      .choice = now.winner, .of_requests = now.winner, .until_review = has_trials_ ? now.review_after : 0};
+  const std::uint32_t calls = std::exchange(now.calls_left, 0);
+  slot(of) = {.choice = now.winner,
+              .of_requests = now.winner,
+              .until_review = !has_trials_ ? 0
+                              : calls > 0  ? calls
+                                           : now.review_after};
+}
+
+void Guard::keep_calls_left(std::map<CallClass, TuningDecision>& decisions) const {
+  if (!has_trials_) return;
+  for (auto& [of, decision] : decisions) {
+    if (!decisions_.contains(of)) continue;
+    const Slot& now = slot(of);
+    decision.calls_left = now.choice == TuningChoice::kTrial ? 1 : now.until_review;
+  }
 }
 
 std::map<CallClass, int> Guard::undecided() const {

@@ -68,6 +68,7 @@ struct TuningDecision {
   TuningChoice winner = TuningChoice::kHips;
   std::int64_t hips_ns = 0, native_ns = 0;  ///< medians over trials of the slowest rank's time
   std::uint32_t review_after = 0;           ///< calls until it is looked at again; 0: not known
+  std::uint32_t calls_left = 0;             ///< of these, on a later communicator; 0: all
   friend bool operator==(const TuningDecision&, const TuningDecision&) = default;
 };
 
@@ -151,6 +152,8 @@ class Guard {
   /// they have made different numbers of them, they begin again.
   [[nodiscard]] std::map<CallClass, Trials> unfinished() const;
   void resume(const std::map<CallClass, Trials>& unfinished);
+  /// Notes in decisions of this guard how many calls are left until each is looked at again: now, if it is being looked at.
+  void keep_calls_left(std::map<CallClass, TuningDecision>& decisions) const;
   /// Completed trials of an undecided class.
   [[nodiscard]] int num_done(CallClass of) const;
   void begin_again(CallClass of) { trials_.erase(of); }
