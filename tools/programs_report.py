@@ -111,34 +111,51 @@ def launch(setting, program, hips, report=None):
         options += ["-x", "PYTHONPATH", "-x", "OMP_NUM_THREADS", "-x", "OPENBLAS_NUM_THREADS", "--mca", "mpi_yield_when_idle", "1"]
     if hips:
         under += [hips, "run", *(["-t", setting.topology] if setting.named else []), *([f"--report={report}"] if report else [])]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         begin = time.monotonic()
-        try:
-            done = subprocess.run([*options, *under, *program.command], cwd=folder, env=environment(program.variables), text=True,
-                                  capture_output=True, timeout=LIMIT_S, check=False)
-        except subprocess.TimeoutExpired:
-            return LIMIT_S, f"it did not end in {LIMIT_S} s", 124
-        return time.monotonic() - begin, done.stdout + done.stderr, done.returncode
+        with subprocess.Popen([*options, *under, *program.command], cwd=folder, env=environment(program.variables), text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
+            try:
+                text = running.communicate(timeout=LIMIT_S)[0]
+            except subprocess.TimeoutExpired:
+                # The launcher ends its ranks, which would share the cores with what follows.
+                running.terminate()
+                try:
+                    text = running.communicate(timeout=20)[0]
+                except subprocess.TimeoutExpired:
+                    running.kill()
+                    text = ""
+                return LIMIT_S, f"it did not end in {LIMIT_S} s: {text}", 124
+        return time.monotonic() - begin, text, running.returncode
 
 
 def measure(setting, program, hips, rounds, say):
-    """Native and HiPS by turns, native twice for each of HiPS: what native runs show against themselves."""
-    native, other, ours, results = [], [], [], {}
+    """Native and HiPS by turns, native twice for each of HiPS: what native runs show against themselves. A round counts if all of its
+    runs ended well."""
+    found, results = {"native": [], "again": [], "hips": [], "errors": []}, {True: set(), False: set()}
     report = os.path.join(tempfile.mkdtemp(), "report.json")
     for _ in range(rounds):
-        for times, with_hips in ((native, False), (ours, True), (other, False)):
-            seconds, text, status = launch(setting, program, hips if with_hips else None, report)
+        times = {}
+        for way in ("native", "hips", "again"):
+            with_hips = way == "hips"
+            times[way], text, status = launch(setting, program, hips if with_hips else None, report)
             result = program.result_of(text)
             if status != 0 or result is None:
-                return {"error": f"{'under hips run' if with_hips else 'natively'}: exit status {status}: {text[-400:]}"}
-            times.append(seconds)
-            results.setdefault(with_hips, set()).add(result)
+                found["errors"].append(f"{'under hips run' if with_hips else 'natively'}: exit status {status}: {text[-400:]}")
+                break
+            results[with_hips].add(result)
+        else:
+            for way, seconds in times.items():
+                found[way].append(seconds)
     summary = {}
     if os.path.exists(report):
         with open(report, encoding="utf-8") as file:
             summary = json.load(file)
-    say(f"{program.name}: native {statistics.median(native):.2f} s, again {statistics.median(other):.2f}, HiPS {statistics.median(ours):.2f}")
-    return {"native": native, "again": other, "hips": ours, "agree": results.get(True, set()) <= results.get(False, set()),
+    if found["hips"]:
+        say(f"{program.name}: " + ", ".join(f"{way} {statistics.median(found[way]):.2f} s" for way in ("native", "again", "hips")))
+    for error in found["errors"]:
+        say(f"{program.name}: {error}")
+    return {**found, "agree": results[True] <= results[False],
             "collectives": summary.get("collectives_seconds"), "run": summary.get("run_seconds"),
             "taken": summary.get("hips_calls"), "delegated": summary.get("delegated_calls"), "saved": summary.get("saved_seconds")}
 
@@ -185,37 +202,54 @@ def run_setting(setting, arguments):
         return json.load(file)
 
 
+def ratios_of(found):
+    """HiPS to native, by round, sorted; the middle one is what is shown."""
+    return sorted(h / ((a + b) / 2) for h, a, b in zip(found["hips"], found["native"], found["again"]))
+
+
+def spread_of(found):
+    native, again = statistics.median(found["native"]), statistics.median(found["again"])
+    return max(native, again) / min(native, again)
+
+
 def row_of(program, found):
-    if "error" in found:
-        return f"| {program.name} | failed | | | | | {' '.join(found['error'].split())[:150]} |"
-    native, again, ours = (statistics.median(found[key]) for key in ("native", "again", "hips"))
-    both = statistics.median(found["native"] + found["again"])
-    spread = max(native, again) / min(native, again)
-    ratio = ours / both
-    ratios = sorted(h / ((a + b) / 2) for h, a, b in zip(found["hips"], found["native"], found["again"]))
+    errors = found.get("errors", [])
+    if not found["hips"]:
+        return f"| {program.name} | failed | | | | | {' '.join(errors[0].split())[:150]} |"
+    ours, both = statistics.median(found["hips"]), statistics.median(found["native"] + found["again"])
+    ratios, spread = ratios_of(found), spread_of(found)
+    ratio = statistics.median(ratios)
     share = f"{100 * found['collectives'] / found['run']:.0f} %" if found.get("run") else ""
     calls = f"{found['taken']} of {found['taken'] + found['delegated']}" if found.get("taken") is not None else ""
     agree = "" if found["agree"] else "; **results differ**"
+    if errors:
+        agree += f"; **{len(errors)} of {len(errors) + len(ratios)} rounds failed**: {' '.join(errors[0].split())[:150]}"
     return (f"| {program.name} | {both:.2f} s | {ours:.2f} s | {ratio:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}){agree} | {spread:.2f} | "
             f"{share} | {calls} |")
 
 
 def change_of(found):
-    """-1 slower, 0 as natively, 1 faster by more than 5 %."""
-    both = statistics.median(found["native"] + found["again"])
-    native, again = statistics.median(found["native"]), statistics.median(found["again"])
-    ratio = statistics.median(found["hips"]) / both
-    return -1 if ratio > max(1.05, native / again, again / native) else 1 if ratio < 0.95 else 0
+    """-1 slower, 0 as natively, 1 faster: by more than 5 % and than native runs differ. Where HiPS executed nothing it made
+    nothing faster."""
+    ratio, spread = statistics.median(ratios_of(found)), spread_of(found)
+    if ratio > max(1.05, spread):
+        return -1
+    return 1 if ratio < min(0.95, 1 / spread) and not is_untouched(found) else 0
+
+
+def is_untouched(found):
+    return found["taken"] is not None and found["taken"] <= 1
 
 
 PAGE = """# Real programs
 
 Whether HiPS is worth it for a program depends on the share of its time that it spends in collectives. These are programs of Debian
-packages, unchanged, natively (Open MPI 4.1.4, MPICH 4.0.2) and under `hips run` with no other option, by turns; {rounds} runs of HiPS and twice as
-many native ones for each line. Times are those of the whole `mpirun`, medians. `tools/programs-report` makes this page again.
+packages, unchanged, natively ({versions}) and under `hips run`, with `-t` where the heading says so, by turns; {rounds} rounds
+of one run under HiPS between two native ones for each line. Times are those of the whole `mpirun`, medians. `tools/programs-report`
+makes this page again.
 
-- **ratio**: HiPS to native; below 1 HiPS is faster. In brackets the least and the largest of the single rounds.
-- **A/A**: the native runs of even rounds against those of odd ones; ratios within that are no difference.
+- **ratio**: HiPS to native in the same round, the median; below 1 HiPS is faster. In brackets the least and the largest.
+- **A/A**: the first native runs of the rounds against the second ones; ratios within that are no difference.
 - **share**: of the program's time in collectives that HiPS could execute, under HiPS.
 - **calls**: those that HiPS executed, of all such collectives on rank 0. The rest stayed with native MPI, mostly since HiPS would not
   have saved what its set-up takes, or since native MPI was faster in the trials.
@@ -240,35 +274,47 @@ def kept_runs(path):
 
 def together(earlier, later):
     """The rounds of both; counts and shares are those of the later one."""
-    if earlier is None or "error" in earlier or "error" in later:
+    if earlier is None:
         return later
-    rounds = {key: earlier[key] + later[key] for key in ("native", "again", "hips")}
-    return {**later, **rounds, "agree": earlier["agree"] and later["agree"]}
+    rounds = {key: earlier.get(key, []) + later.get(key, []) for key in ("native", "again", "hips", "errors")}
+    return {**(later if later["hips"] else earlier), **rounds, "agree": earlier["agree"] and later["agree"]}
+
+
+def version_of(package):
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False)
+    return done.stdout.partition("-")[0] or "of an unknown version"
 
 
 def page_of(kept):
-    tables, slower, faster, rounds, untouched = [], [], [], set(), []
+    tables, slower, faster, rounds, untouched, wrong = [], [], [], set(), [], []
     for setting in (one for one in settings() if one.name in kept):
         ran = [(program, kept[setting.name][program.name]) for program in PROGRAMS if program.name in kept[setting.name]]
         tables.append("\n".join([f"## {setting.text()[0].upper()}{setting.text()[1:]}", "",
                                  "| Program | native | HiPS | ratio | A/A | share | calls |", "|---|---|---|---|---|---|---|",
                                  *(row_of(program, found) for program, found in ran), ""]))
         for program, found in ran:
-            if "error" not in found:
-                rounds.add(len(found["hips"]))
-                how = change_of(found)
-                (slower if how < 0 else faster if how > 0 else []).append(f"{program.name} ({setting.text()})")
-                if found["taken"] is not None and found["taken"] <= 1:
-                    untouched.append(statistics.median(found["hips"]) / statistics.median(found["native"] + found["again"]))
+            line = f"{program.name} ({setting.text()})"
+            if found.get("errors") or not found["agree"]:
+                wrong.append(line)
+            if not found["hips"]:
+                continue
+            rounds.add(len(found["hips"]))
+            how = change_of(found)
+            (slower if how < 0 else faster if how > 0 else []).append(line)
+            if is_untouched(found):
+                untouched.append(statistics.median(ratios_of(found)))
     summary = []
+    if wrong:
+        summary.append("Runs failed, or results differ: " + "; ".join(wrong) + ".\n")
     if faster:
-        summary.append("Faster by more than 5 %: " + "; ".join(faster) + ".\n")
+        summary.append("Faster by more than 5 % and than A/A: " + "; ".join(faster) + ".\n")
     summary.append("Slower by more than 5 % and than A/A: " + "; ".join(slower) + ".\n" if slower else
-                   "In no line is HiPS slower than natively by more than 5 % and than A/A.\n")
+                   "In no line that ran is HiPS slower than natively by more than 5 % and than A/A.\n")
     if untouched:
         summary.append(f"Where HiPS executed one call or none, ratios are {min(untouched):.2f} to {max(untouched):.2f}: so much is noise.\n")
     counts = sorted(rounds) or [0]
-    return PAGE.format(rounds=str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
+    versions = f"Open MPI {version_of('libopenmpi3')}, MPICH {version_of('libmpich12')}"
+    return PAGE.format(versions=versions, rounds=str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
                        machine=f"The machine has {os.cpu_count()} cores; namespaces share them, and so do ranks.",
                        programs="\n".join(f"| {one.name} | {one.what} |" for one in PROGRAMS
                                           if any(one.name in found for found in kept.values())),
@@ -301,12 +347,16 @@ def main():
         for name, found in run_setting(setting, arguments).items():
             of_setting[name] = together(of_setting.get(name), found)
         if arguments.keep:
-            with open(arguments.keep, "w", encoding="utf-8") as file:
+            with open(arguments.keep + ".new", "w", encoding="utf-8") as file:
                 json.dump(kept, file)
+            os.replace(arguments.keep + ".new", arguments.keep)
     page = page_of(kept)
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.write(page)
     print(page)
+    runs = [found for of_setting in kept.values() for found in of_setting.values()]
+    if any(found.get("errors") or not found["agree"] for found in runs):
+        sys.exit("programs-report: runs failed, or results differ; see the page")
 
 
 if __name__ == "__main__":
