@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "lib/cost/estimate.hpp"
 #include "lib/cost/fan_in.hpp"
+#include "topology/graph_wiring.hpp"
 #include "topology/tiers.hpp"
 
 namespace hips::cost {
@@ -147,6 +150,15 @@ Topology fitted(Topology topology, const Fit& fit) {
   }
   for (LinkOverride& link : topology.overrides) {
     if (link.up) link.bandwidth_bytes_per_s = rate(link.bandwidth_bytes_per_s);
+  }
+  if (topology.wiring.value != nullptr) {
+    auto wiring = std::make_shared<GraphWiring>(*topology.wiring.value);
+    for (GraphLink& link : wiring->graph.links) {
+      if (!link.up) continue;
+      link.bandwidth_bytes_per_s = rate(link.bandwidth_bytes_per_s);
+      link.latency_ns = topology.levels.front().latency_ns;
+    }
+    topology.wiring.value = std::move(wiring);
   }
   return topology;
 }

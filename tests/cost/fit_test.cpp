@@ -6,6 +6,7 @@
 
 #include "lib/cost/fit.hpp"
 #include "lib/plan/builder.hpp"
+#include "topology/graph_wiring.hpp"
 
 namespace hips::cost {
 namespace {
@@ -82,6 +83,29 @@ TEST(Fit, LevelsAndOverriddenLinksKeepTheirRelativeRates) {
   EXPECT_DOUBLE_EQ(made.levels[1].bandwidth_bytes_per_s, 1.25e9);
   EXPECT_DOUBLE_EQ(made.overrides[0].bandwidth_bytes_per_s, 0.5e9);
   EXPECT_DOUBLE_EQ(made.levels[1].latency_ns, 1230);
+}
+
+TEST(Fit, TheCablesOfAGraphKeepTheirRelativeRatesToo) {
+  // A ring of four servers, of whose cables one is faster.
+  Graph graph;
+  for (std::int64_t server = 0; server < 4; ++server) {
+    graph.nodes.push_back({.id = server, .name = std::to_string(server)});
+    const std::int64_t next = (server + 1) % 4;
+    graph.links.push_back({.a = server,
+                           .b = next,
+                           .a_port = 0,
+                           .b_port = 1,
+                           .bandwidth_bytes_per_s = server == 0 ? 4e9 : 1e9,
+                           .latency_ns = 1000});
+  }
+  const Topology ring = value_or_throw(topology::make_graph_topology(std::move(graph)));
+  const Topology made = fitted(ring, {.hop_seconds = 7e-6, .seconds_per_byte = 1 / 5.0e9});
+  EXPECT_DOUBLE_EQ(made.levels[0].bandwidth_bytes_per_s, 5e9);
+  const std::vector<GraphLink>& links = made.wiring.value->graph.links;
+  EXPECT_DOUBLE_EQ(links[0].bandwidth_bytes_per_s, 20e9);
+  EXPECT_DOUBLE_EQ(links[1].bandwidth_bytes_per_s, 5e9);
+  EXPECT_DOUBLE_EQ(links[1].latency_ns, 7000);
+  EXPECT_DOUBLE_EQ(ring.wiring.value->graph.links[1].bandwidth_bytes_per_s, 1e9) << "shared by copies";
 }
 
 TEST(Fit, TimesThatDoNotDetermineTheRateAreAnError) {

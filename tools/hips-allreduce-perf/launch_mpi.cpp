@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstdlib>
+
+#include <fmt/format.h>
 
 #include "tools/hips-allreduce-perf/launch.hpp"
 
@@ -66,10 +69,28 @@ class MpiLaunch final : public PerfLaunch {
   void finish() override { MPI_Finalize(); }
 };
 
+/// The number of ranks that a launcher says it has started; 0: it says none.
+int launched_ranks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* size = std::getenv(name)) return std::atoi(size);
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PerfLaunch>> launch_by_mpi(int* argc, char*** argv) {
-  return std::make_unique<MpiLaunch>(argc, argv);
+  auto launch = std::make_unique<MpiLaunch>(argc, argv);
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (const int launched = launched_ranks(); size == 1 && launched > 1)
+    return fail(
+        Code::kUnsupported,
+        fmt::format(
+            "the launcher has started {} ranks, but MPI knows of this one only: it is the launcher of "
+            "another MPI than this program's, {}",
+            launched, launch->native_mpi(false)->name()));
+  return launch;
 }
 
 }  // namespace hips::perf

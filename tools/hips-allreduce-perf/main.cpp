@@ -1,4 +1,6 @@
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <new>
@@ -6,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "lib/base/os/printed.hpp"
@@ -103,7 +106,12 @@ int main(int argc, char** argv) {
   using namespace hips::perf;
   const ParsedPerfOptions parsed = parse_options(argc, argv);
   if (parsed.stop) {
-    if (PerfLaunch::reports()) std::fputs(parsed.message.c_str(), parsed.exit_status == 0 ? stdout : stderr);
+    if (!PerfLaunch::reports()) {
+      if (parsed.exit_status == 0 || std::getenv("HIPS_RANK") != nullptr) return parsed.exit_status;
+      // Rank 0 goes first, and mpirun ends the job. Where only this rank's flags are wrong, it says so.
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+    std::fputs(parsed.message.c_str(), parsed.exit_status == 0 ? stdout : stderr);
     return parsed.exit_status;
   }
   try {

@@ -126,9 +126,9 @@ void add_calls(CLI::App& app, PerfOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(0, 1'000'000'000));
   app.add_option("-c,--check", options.check,
-                 "Check every element of the result; 0: print N/A as #wrong (default 1)")
-      ->type_name("0|1")
-      ->check(CLI::Range(0, 1));
+                 "Check every element of the result; 0: print N/A as #wrong; more than 1: as 1 (default 1)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000));
   app.add_option_function<std::string>(
          "-d,--datatype", [&](const std::string& text) { options.types = types_of(text); },
          std::string(kTypeList) + " (default float)")
@@ -161,10 +161,18 @@ void add_calls(CLI::App& app, PerfOptions& options) {
 }
 
 void add_plan(CLI::App& app, PerfOptions& options) {
+  // An empty one is a variable of a script that was not set, and would silently measure the default.
+  const CLI::Validator not_empty(
+      [](const std::string& text) { return text.empty() ? "is empty; leave it out, or name one" : ""; }, "");
   app.add_option("--topo,--topology", options.topology, "Topology, as in hips plan -t: bcube:3,1")
-      ->type_name("SPEC");
-  app.add_option("--algorithm", options.algorithm, "Algorithm: hips, flat-ring, ...")->type_name("NAME");
-  app.add_option("--pattern", options.pattern, "Pattern: mesh, mesh,ring, ps:2, ...")->type_name("LIST");
+      ->type_name("SPEC")
+      ->check(not_empty);
+  app.add_option("--algorithm", options.algorithm, "Algorithm: hips, flat-ring, ...")
+      ->type_name("NAME")
+      ->check(not_empty);
+  app.add_option("--pattern", options.pattern, "Pattern: mesh, mesh,ring, ps:2, ...")
+      ->type_name("LIST")
+      ->check(not_empty);
 }
 
 void add_comparisons(CLI::App& app, PerfOptions& options) {
@@ -225,6 +233,8 @@ void check_options(const CLI::App& app, const PerfOptions& options) {
     throw CLI::ValidationError("-o", std::string(to_string(options.ops.front())) +
                                          " is for integers, but -d names none; add -d int32");
   }
+  if (options.compare == PerfOptions::Other::kOrdinary && !options.registered)
+    throw CLI::ValidationError("--compare", "ordinary compares memory of hips_mem_alloc(); add -R 1");
   for (const char* file : {"-J", "--tune"}) {
     const CLI::Option* const given = app.get_option(file);
     if (given->count() > 0 && given->as<std::string>().empty())

@@ -19,9 +19,11 @@ namespace {
 int error_of_writing(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return EISDIR;
+  // Files are made new, beside one that is there; what is no file, such as a terminal or a pipe, is written itself.
+  const bool is_other =
+      std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const bool exists = std::filesystem::exists(path, ignored);
-  return access((exists ? path : folder).c_str(), W_OK) == 0 ? 0 : errno;
+  return access((is_other ? path : folder).c_str(), is_other ? W_OK : W_OK | X_OK) == 0 ? 0 : errno;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <hips/hips.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -65,6 +66,9 @@ nlohmann::ordered_json half_json(const Measured& measured) {
 /// Opens the first of FILE, FILE.0, FILE.1, ... that does not exist, so that earlier results are kept.
 int open_new(const std::string& wanted, std::string& path) {
   path = wanted;
+  struct stat there {};
+  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    return open(path.c_str(), O_WRONLY | O_CLOEXEC);
   for (int i = 0;; ++i) {
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd >= 0 || errno != EEXIST) return fd;
@@ -258,10 +262,19 @@ void PerfReport::write_json() {
   std::string path;
   const int fd = open_new(options_.json_file, path);
   const std::string text = json_.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int cause = errno;
-  if (fd >= 0) close(fd);
-  if (!written) {
+  int cause = fd >= 0 ? 0 : errno;
+  for (std::size_t at = 0; cause == 0 && at < text.size();) {
+    const ssize_t written = write(fd, text.data() + at, text.size() - at);
+    if (written > 0)
+      at += static_cast<std::size_t>(written);
+    else if (written == 0 || errno != EINTR)
+      cause = written == 0 ? ENOSPC : errno;
+  }
+  if (fd >= 0 && close(fd) != 0 && cause == 0) cause = errno;
+  if (cause != 0) {
+    // A part of it would be no JSON.
+    struct stat made {};
+    if (fd >= 0 && stat(path.c_str(), &made) == 0 && S_ISREG(made.st_mode)) unlink(path.c_str());
     throw Error(Status::error(Code::kSystem, fmt::format("cannot write {}: {}", path, std::strerror(cause))));
   }
   fmt::print("# Writing JSON output to {}\n", path);

@@ -288,6 +288,16 @@ TEST(Launch, HydraRunsProgramsOfMpichButNotOfOpenMpi) {
               HasSubstr("type: mpiexec.hydra -n 9 hips run"));
 }
 
+TEST(Launch, WhatIsToBeTypedIsQuotedAndHasAllOptions) {
+  LaunchRequest request = request_for("bcube:3,1");
+  request.others = {"--adopt", "always", "--report=my report.json"};
+  request.command = {"sh", "-c", "echo 'a'; exit 7", ""};
+  EXPECT_THAT(
+      rejection(request, mpich_program(), mpirun(9)),
+      HasSubstr("hips run -t bcube:3,1 --adopt always '--report=my report.json' sh -c 'echo '\\''a'\\''; "
+                "exit 7' ''"));
+}
+
 TEST(Launch, MpirunIsRejectedForProgramsOfMpich) {
   EXPECT_THAT(rejection(request_for("bcube:3,1"), mpich_program(), mpirun(9)),
               HasSubstr("type: mpiexec.hydra -n 9 hips run -t bcube:3,1 ./app 5"));

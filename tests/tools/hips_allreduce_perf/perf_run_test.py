@@ -291,6 +291,37 @@ class Errors(unittest.TestCase):
                         self.assertEqual(rank.stdout, "")
             self.assertEqual(os.listdir(folder), [])
 
+    def one_rank(self, *words):
+        return subprocess.run(words, text=True, capture_output=True, timeout=240, check=False,
+                              env=ranks.environment(HIPS_RANK="0", HIPS_SIZE="1", HIPS_ROOT=f"127.0.0.1:{ranks.free_port()}"))
+
+    def test_results_go_beside_earlier_ones_into_pipes_or_nowhere(self):
+        few = ["-b", "8", "-e", "8", "-n", "1"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.json")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("earlier")
+            os.chmod(path, 0o400)
+            self.assertEqual(self.one_rank(PERF, *few, "-J", path).returncode, 0)
+            with open(path + ".0", encoding="utf-8") as file:
+                self.assertIn("results", json.load(file))
+            # Where the disk is full, or a limit is reached, nothing is left that looks like results.
+            full = os.path.join(folder, "full.json")
+            done = self.one_rank("sh", "-c", f"ulimit -f 1; trap '' XFSZ; exec {PERF} -b 8 -e 64K -f 2 -n 1 -J {full}")
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr, f"hips-allreduce-perf: cannot write {full}: File too large\n")
+            self.assertFalse(os.path.exists(full))
+        done = self.one_rank("sh", "-c", f"{PERF} {' '.join(few)} -J /proc/self/fd/3 3>&1 >/dev/null | cat")
+        self.assertIn("results", json.loads(done.stdout))
+
+    def test_the_launcher_of_another_mpi_is_refused(self):
+        done = subprocess.run([PERF, "-b", "8", "-e", "8"], text=True, capture_output=True, timeout=240, check=False,
+                              env=ranks.environment(PMI_RANK="0", PMI_SIZE="2", OMPI_MCA_ess_singleton_isolated="1"))
+        if "no launcher" in done.stderr or "without MPI" in done.stderr:
+            self.skipTest("built without MPI")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("the launcher has started 2 ranks, but MPI knows of this one only", done.stderr)
+
     def test_output_that_cannot_be_written_is_an_error(self):
         env = ranks.environment(HIPS_RANK="0", HIPS_SIZE="1", HIPS_ROOT=f"127.0.0.1:{ranks.free_port()}")
         with open("/dev/full", "w", encoding="ascii") as full:

@@ -129,6 +129,9 @@ TEST(PerfOptionsTest, AnErrorIsOneLineWithTheValueSeen) {
       {{"--compare", "nccl"}, "nccl not in {mpi,interposer,nonblocking,persistent,ordinary}"},
       {{"-b", "1", "-e", "2", "-i", "0"}, "a step of 0 bytes"},
       {{"-J", ""}, "-J: empty file name"},
+      {{"--topo", ""}, "--topo: is empty; leave it out, or name one"},
+      {{"--algorithm", ""}, "--algorithm: is empty"},
+      {{"--compare", "ordinary"}, "--compare: ordinary compares memory of hips_mem_alloc(); add -R 1"},
       {{"--tune", ""}, "--tune: empty file name"},
   };
   for (const auto& [args, text] : mistakes) {
@@ -137,6 +140,15 @@ TEST(PerfOptionsTest, AnErrorIsOneLineWithTheValueSeen) {
     EXPECT_EQ(parsed.exit_status, 2);
     EXPECT_THAT(parsed.message, HasSubstr(text));
     EXPECT_EQ(std::count(parsed.message.begin(), parsed.message.end(), '\n'), 1) << parsed.message;
+  }
+}
+
+TEST(PerfOptionsTest, ChecksAreCountedAsInNcclTests) {
+  for (const auto& [given, checks] :
+       std::vector<std::pair<const char*, bool>>{{"0", false}, {"1", true}, {"5", true}}) {
+    const ParsedPerfOptions parsed = parse({"-c", given});
+    EXPECT_FALSE(parsed.stop) << parsed.message;
+    EXPECT_EQ(parsed.options.check != 0, checks);
   }
 }
 

@@ -143,7 +143,7 @@ void print_json(const Topology& topology, const cost::Selection& selection, cons
     json["sizes"].push_back(
         {{"bytes", bytes}, {"plan", selection.of(bytes).name}, {"seconds", std::move(seconds)}});
   }
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 void run_select(const SelectArguments& arguments) {

@@ -109,7 +109,7 @@ void print_json(const SelectedTwice& twice) {
           {{"plan", there.name},
            {"seconds", cost::expected_seconds(twice.topology, twice.by_default.medium, there, bytes)}}}});
   }
-  write_stdout(json.dump(2) + "\n");
+  write_stdout(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 struct MeasuredNetwork {

@@ -79,6 +79,10 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   if (!options.algorithm.empty()) request.algorithm = options.algorithm;
   if (!options.pattern.empty()) request.pattern = options.pattern;
   if (!options.mpi.empty()) request.mpi = options.mpi;
+  if (!options.adopt.empty()) request.others.insert(request.others.end(), {"--adopt", options.adopt});
+  if (options.report == "on") request.others.emplace_back("--report");
+  if (options.report.ends_with(".json")) request.others.push_back("--report=" + options.report);
+  if (!options.trace.empty()) request.others.insert(request.others.end(), {"--trace", options.trace});
   request.command = command;
   if (!request.command.empty() && request.command.front() == "--")
     request.command.erase(request.command.begin());
@@ -188,6 +192,13 @@ void add_run(CLI::App& app) {
           },
           ""));
   command->add_option("--trace", options->trace, "Write a Chrome trace for each rank into this folder");
+  // An empty one is a variable of a script that was not set: the program would run without it, and nobody would know.
+  for (const char* name : {"--topology", "--algorithm", "--pattern", "--mpi", "--trace"})
+    command->get_option(name)->check(CLI::Validator(
+        [](const std::string& text) {
+          return text.empty() ? "is empty; leave it out, or give it a value" : "";
+        },
+        ""));
   command->prefix_command();
   command->formatter(std::make_shared<RunFormatter>());
   command->callback([command, options] { run(*options, command->remaining()); });

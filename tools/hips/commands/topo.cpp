@@ -315,7 +315,9 @@ nlohmann::ordered_json summary_json(const topology::TopologyFile& file) {
 void print_server_json(const Topology& topology, std::int64_t server) {
   const auto& entry = topology::entry_of(topology.family);
   const auto rank = static_cast<Rank>(server * topology.ranks_per_server);
-  const auto text = [](const std::string& value) { return nlohmann::json(value).dump(); };
+  const auto text = [](const std::string& value) {
+    return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
   fmt::print(R"({{"server":{},"address":{},"first_rank":{},"nics":[)", server,
              text(topology::server_address(topology, server)), rank);
   for (Rail rail = 0; rail < topology.num_rails; ++rail) {
@@ -340,7 +342,7 @@ void print_json(const topology::TopologyFile& file, bool verbose) {
   if (!file.server_names.empty()) json["nodes"] = file.server_names;
   if (file.notes) json["notes"] = *file.notes;
   json["health"] = health::report_json(file);
-  std::string text = json.dump(2);
+  std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   if (verbose) {
     text.resize(text.rfind('\n'));
     fmt::print("{},\n  \"server_list\": [\n    ", text);

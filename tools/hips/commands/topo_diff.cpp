@@ -165,7 +165,7 @@ void print_json(const Side& before, const Side& now, const topology::CablingDiff
   json["bytes"] = health::kBytes;
   json["seconds_before"] = before.seconds ? nlohmann::ordered_json(*before.seconds) : nullptr;
   json["seconds_now"] = now.seconds ? nlohmann::ordered_json(*now.seconds) : nullptr;
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 int run(const DiffOptions& options) {

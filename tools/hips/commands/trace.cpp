@@ -23,7 +23,11 @@ void run_summary(const SummaryOptions& options) {
                               "trace: no traces; give the folder that HIPS_TRACE named, or files of it"));
   }
   const trace::Summary summary = trace::summarize(value_or_throw(trace::read_traces(options.paths)));
-  const std::string text = options.json ? trace::to_json(summary).dump(2) + "\n" : trace::to_text(summary);
+  const std::string text =
+      options.json
+          ? trace::to_json(summary).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                "\n"
+          : trace::to_text(summary);
   write_stdout(text);
 }
 

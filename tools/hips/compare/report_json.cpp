@@ -73,7 +73,7 @@ std::string report_json(std::span<const Comparison> comparisons) {
   Json json = {{"format", "hips-compare"}, {"version", 1}};
   json["topologies"] = Json::array();
   for (const Comparison& comparison : comparisons) json["topologies"].push_back(json_of(comparison));
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace hips::compare

@@ -1,5 +1,7 @@
 #include "tools/hips/compare/theory.hpp"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 namespace hips::compare {
@@ -40,8 +42,8 @@ Result<std::int64_t> servers_of(const TheoryInput& input) {
   if (!(input.bytes > 0)) return refuse("--bytes", input.bytes, "is too small; give 4 or more");
   if (!(input.bytes_per_s > 0))
     return refuse("--rate", input.bytes_per_s, "is too small; give 25Gb or 100Mb");
-  if (!(input.hop_seconds >= 0))
-    return refuse("--latency", input.hop_seconds * 1e6, "is negative; give 0 us or more");
+  if (!(input.hop_seconds >= 0) || !std::isfinite(input.hop_seconds))
+    return refuse("--latency", input.hop_seconds * 1e6, "is no time; give 0 us or more");
   return *servers;
 }
 

@@ -103,7 +103,7 @@ std::string theory_json(const Theory& theory) {
   json["published"] = Json::array();
   for (const Published& published : kPublished)
     json["published"].push_back({{"where", published.where}, {"what", published.what}});
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace hips::compare

@@ -8,14 +8,26 @@
 namespace hips::cli {
 namespace {
 
+/// A word as it is typed in a shell.
+std::string typed(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 /// The command line of the request, for messages: "hips run -t bcube:3,1 ./app 5".
 std::string retype(const LaunchRequest& request) {
   std::string text = "hips run";
-  if (request.topology) text += " -t " + *request.topology;
-  if (request.algorithm) text += " --algorithm " + *request.algorithm;
-  if (request.pattern) text += " --pattern " + *request.pattern;
-  if (request.mpi) text += " --mpi " + *request.mpi;
-  return text + " " + fmt::format("{}", fmt::join(request.command, " "));
+  if (request.topology) text += " -t " + typed(*request.topology);
+  if (request.algorithm) text += " --algorithm " + typed(*request.algorithm);
+  if (request.pattern) text += " --pattern " + typed(*request.pattern);
+  if (request.mpi) text += " --mpi " + typed(*request.mpi);
+  for (const std::string& word : request.others) text += " " + typed(word);
+  for (const std::string& word : request.command) text += " " + typed(word);
+  return text;
 }
 
 std::string ranks_text(std::optional<Rank> ranks) {

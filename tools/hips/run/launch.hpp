@@ -17,8 +17,9 @@ struct LaunchRequest {
   std::optional<std::string> topology;  ///< -t, or HIPS_TOPO
   std::optional<std::string> algorithm;
   std::optional<std::string> pattern;
-  std::optional<std::string> mpi;    ///< --mpi
-  std::vector<std::string> command;  ///< the program and its arguments
+  std::optional<std::string> mpi;      ///< --mpi
+  std::vector<std::string> others{};   ///< further options as they were typed, for messages
+  std::vector<std::string> command{};  ///< the program and its arguments
 };
 
 /// How the program is to run.
