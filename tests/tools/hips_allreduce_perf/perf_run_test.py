@@ -315,10 +315,10 @@ class Errors(unittest.TestCase):
         self.assertIn("results", json.loads(done.stdout))
 
     def test_the_launcher_of_another_mpi_is_refused(self):
+        if "libmpi.so.40" not in subprocess.run(["ldd", PERF], text=True, capture_output=True, check=True).stdout:
+            self.skipTest("not built for Open MPI")
         done = subprocess.run([PERF, "-b", "8", "-e", "8"], text=True, capture_output=True, timeout=240, check=False,
                               env=ranks.environment(PMI_RANK="0", PMI_SIZE="2", OMPI_MCA_ess_singleton_isolated="1"))
-        if "no launcher" in done.stderr or "without MPI" in done.stderr:
-            self.skipTest("built without MPI")
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertIn("the launcher has started 2 ranks, but MPI knows of this one only", done.stderr)
 
