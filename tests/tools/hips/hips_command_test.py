@@ -113,8 +113,6 @@ class Run(unittest.TestCase):
                 (("echo",), {"HIPS_ALGORITHM": "foo"}, "HIPS_ALGORITHM: "),
                 (("echo",), {"HIPS_PLAN_FILE": "/nope"}, "HIPS_PLAN_FILE: "),
                 (("echo",), {"HIPS_SELECT_TABLE": "/nope"}, "HIPS_SELECT_TABLE: "),
-                (("-t", "", "echo"), {}, "--topology: is empty"),
-                (("--algorithm", "", "echo"), {}, "--algorithm: is empty"),
                 (("-t", "bcube:3,1", "echo"), {}, "bcube:3,1 has 9 ranks, but no launcher started them")):
             with self.subTest(args=args, environment=environment):
                 done = hips("run", *args, **environment)
@@ -122,6 +120,12 @@ class Run(unittest.TestCase):
                 self.assertEqual(done.stdout, "")
                 self.assertTrue(done.stderr.startswith("hips: " + message), done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_an_empty_value_is_a_mistake_and_not_the_default(self):
+        for option, name in (("-t", "--topology"), ("--algorithm", "--algorithm"), ("--trace", "--trace")):
+            done = hips("run", option, "", "echo")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertTrue(done.stderr.startswith(f"hips: run: {name}: is empty; leave it out"), done.stderr)
 
     def test_a_program_that_needs_no_mpi_is_warned_of(self):
         done = hips("run", "/bin/true")
