@@ -292,18 +292,16 @@ class TimedTeam {
   /// what buffers on the path and limits of the rate take at once.
   Result<double> rate_above(double small_seconds) {
     double rate = 0, seconds_before = small_seconds;
-    std::uint64_t bytes_before = 0;
     for (std::uint64_t bytes = kFirstBytes; bytes <= kMostBytes; bytes *= 4) {
       auto seconds = seconds_of(0, bytes / sizeof(float), 1, seconds_before < kShortSeconds ? kFewCalls : 1);
       if (!seconds) return seconds;
       // Four times the bytes take four times as long. What took far longer was disturbed: something was lost, and sent again.
-      if (bytes_before > 0 && *seconds > kFarOff * kSameRate * seconds_before) {
+      if (bytes > kFirstBytes && *seconds > kFarOff * kSameRate * seconds_before) {
         auto again = seconds_of(0, bytes / sizeof(float), 0, 1);
         if (!again || *again < *seconds) seconds = again;
         if (!seconds) return seconds;
       }
       seconds_before = *seconds;
-      bytes_before = bytes;
       const cost::Volume volume{.count = static_cast<std::int64_t>(bytes / sizeof(float)),
                                 .element_bytes = sizeof(float)};
       const auto& first = candidates_.front();

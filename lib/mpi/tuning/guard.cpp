@@ -1,7 +1,6 @@
 #include "lib/mpi/tuning/guard.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <utility>
 
@@ -27,8 +26,8 @@ std::int64_t median(const std::vector<std::int64_t>& values) {
 }
 
 /// Who executes a trial of a class with `num` timed ones of each side: one of each two calls each, so that changes while the program
-/// runs affect both sides, first native MPI and then, in the second half, HiPS. So a loop of two, three or four calls gives
-/// each of its calls to both sides equally often.
+/// runs affect both sides, first native MPI and then, in the second half, HiPS. So both sides get each call of a loop equally often:
+/// with six timed ones of loops of two and three calls, with four of loops of two and four.
 bool is_of_hips(int call, int num) {
   const int timed = call - 2 * Guard::kWarmUps;
   const bool is_second = call % 2 == 1, is_second_half = timed >= 0 && timed % (2 * num) >= num;
