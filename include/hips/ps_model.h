@@ -64,7 +64,8 @@ HIPS_API hips_status_t hips_ps_model_destroy(hips_ps_model_t model);
 
 /*
  * Ends the calls of all ranks on the model and its communicator with HIPS_ERR_ABORTED, this rank and `text` (hips_comm_abort()),
- * and frees the model. For a rank that gives up: waits for nobody's call. Null is allowed.
+ * and frees the model. For a rank that gives up: waits for nobody's call. Calls of other threads that wait end with that error; none
+ * may begin. Null is allowed.
  */
 HIPS_API hips_status_t hips_ps_model_abort(hips_ps_model_t model, const char* text);
 

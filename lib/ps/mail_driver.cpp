@@ -275,7 +275,16 @@ Status MailDriver::leave() {
     const std::lock_guard lock(mutex_);
     leaves_ = true;
   }
-  return members_.call({.collective = Collective::kBarrier});
+  Status status = members_.call({.collective = Collective::kBarrier});
+  const std::lock_guard lock(mutex_);
+  // Nobody answers any more, so a call that has not ended never will.
+  if (failure_.ok()) {
+    failure_ = Status::error(Code::kInvalidArgument,
+                             fmt::format("{}: it was destroyed while a call was outstanding", name_));
+    failed_.store(true, std::memory_order_release);
+    if (a_sleep_ends()) wake();
+  }
+  return status;
 }
 
 }  // namespace hips::ps

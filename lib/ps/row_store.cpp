@@ -1,7 +1,10 @@
 #include "lib/ps/row_store.hpp"
 
 #include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -74,6 +77,24 @@ bool RowStore::latch_slowly(Bucket& bucket) const {
   }
 }
 
+/// Asks the kernel for the pages from `begin` to `end` and some beyond, before `limit`. A page that comes at its first use takes a
+/// trap of its own, which costs more than the page. `ready`: up to where this has been done.
+void RowStore::prepare(const std::byte* begin, const std::byte* end, const std::byte* limit,
+                       const std::byte*& ready) {
+  if (end <= ready) return;
+  constexpr std::ptrdiff_t kLeast = 64 << 10, kMost = 2 << 20, kPartOfUsed = 8;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::ptrdiff_t more = std::clamp((end - begin) / kPartOfUsed, kLeast, kMost);
+  const std::byte* const from = std::max(begin, ready);
+  ready = limit - end <= more ? limit : end + more;
+#ifdef MADV_POPULATE_WRITE
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(from) % page;
+  // Where the kernel cannot, the pages come as they are used.
+  (void)::madvise(const_cast<std::byte*>(from - before), static_cast<std::size_t>(ready - from) + before,
+                  MADV_POPULATE_WRITE);
+#endif
+}
+
 Status RowStore::insert(Key key, const std::byte* row) {
   Header& header = *header_;
   std::uint64_t number = header.free_slot;
@@ -81,7 +102,10 @@ Status RowStore::insert(Key key, const std::byte* row) {
     return Status::error(
         Code::kOutOfMemory,
         fmt::format("it has {} rows, as many as it may have; raise rows_per_node", header.num_rows));
-  if (number == kNoSlot) number = header.num_slots;
+  if (number == kNoSlot) {
+    number = header.num_slots;
+    prepare(slots_, slot(number + 1), slot(header.max_rows), ready_slots_);
+  }
   const std::uint64_t hash = mixed(key);
   Bucket* const bucket = latch_bucket(hash);
   if (bucket == nullptr) return latch_lost();
@@ -183,6 +207,8 @@ Status RowStore::split() {
   }
   old->count = 0;
   Bucket* const fresh = buckets_ + num;
+  prepare(reinterpret_cast<std::byte*>(buckets_), reinterpret_cast<std::byte*>(fresh + 1),
+          reinterpret_cast<std::byte*>(overflow_), ready_buckets_);
   const std::uint64_t bit = std::bit_floor(num);
   Status status;
   for (const auto& [tag, number] : entries) {

@@ -316,6 +316,8 @@ class RowStore {
     std::atomic_thread_fence(std::memory_order_acquire);
 #endif
   }
+  static void prepare(const std::byte* begin, const std::byte* end, const std::byte* limit,
+                      const std::byte*& ready);
   Status add_entry(Bucket* bucket, std::uint16_t tag, std::uint32_t slot);
   void remove_entry(Bucket* bucket, Entry entry);
   Status split();
@@ -326,6 +328,7 @@ class RowStore {
   Bucket* overflow_ = nullptr;
   std::byte* slots_ = nullptr;
   std::size_t slot_bytes_ = 0, row_offset_ = 0;
+  const std::byte *ready_buckets_ = nullptr, *ready_slots_ = nullptr;  ///< the owner's, of prepare()
   std::function<bool()> given_up_ = [] { return false; };
 };
 

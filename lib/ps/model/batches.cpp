@@ -62,7 +62,8 @@ std::vector<std::vector<std::size_t>> ordered_by_time(std::span<const DueUpdate>
     for (std::size_t to = from + 1; to <= n; ++to) {
       if (presses) {
         latest.insert(std::ranges::upper_bound(latest, updates[to - 1].latest), updates[to - 1].latest);
-        if (latest_begin(latest) < static_cast<std::int64_t>(from)) continue;
+        // Nor is a longer group possible here.
+        if (latest_begin(latest) < static_cast<std::int64_t>(from)) break;
       }
       // All from here on wait for this group.
       const std::int64_t sum = least[from] + updates[to - 1].time_ns * static_cast<std::int64_t>(n - from);

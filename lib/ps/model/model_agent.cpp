@@ -88,6 +88,8 @@ Status ModelAgent::on_mail(const ModelMessage& message) {
       return Status::success();
     case ModelMail::kOutcome: {
       if (head.rank < 0) return broken_mail("an outcome is of no rank's update");
+      // One that is handed back is here still.
+      updates_.erase({head.rank, head.update, head.shard});
       ModelHead out = head;
       out.kind = ModelMail::kEnded;
       write(mail_, head.rank, out);

@@ -48,6 +48,11 @@ class ModelAgent {
   /// Sends what there is room for; true if there was anything.
   bool advance();
 
+  /// Updates, groups and values that are kept until something else comes.
+  [[nodiscard]] std::size_t num_held() const {
+    return updates_.size() + arriving_.size() + expected_.size() + passing_.size();
+  }
+
  private:
   using Vector = std::shared_ptr<PartialVector>;
   /// An update: whose, its number, its shard.

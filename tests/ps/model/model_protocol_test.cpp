@@ -216,6 +216,7 @@ TEST(ModelProtocol, AppliesEachUpdateOnceOrHandsItBack) {
     ASSERT_EQ(seen.num_applied + seen.num_handed_back, run.num_pushes() * run.options().num_shards);
     ASSERT_LE(seen.longest_delay, run.options().delay_max);
     for (const auto& found : seen.found) ASSERT_TRUE(are_all_once(found));
+    ASSERT_EQ(run.model().num_held(), 0U) << "an agent keeps what nobody needs any more";
     num_handed_back += seen.num_handed_back;
   }
   EXPECT_GT(num_handed_back, 0U);

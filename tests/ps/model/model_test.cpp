@@ -117,6 +117,27 @@ TEST(Model, BeginsWithItsFirstValues) {
   });
 }
 
+TEST(Model, ACallThatOutlivesItEndsWithAnError) {
+  EXPECT_EQ(run(2,
+                [](int rank, const Ready&) -> std::string {
+                  Communicator comm = Communicator::from_environment();
+                  std::vector<float> values(100'000);
+                  Request request;
+                  {
+                    Model<float> model(comm, {.count = values.size(), .num_shards = 1});
+                    // On the rank without a shard the values cannot have come.
+                    if (rank == 1) request = model.ifetch(values);
+                  }
+                  const auto text = error_text([&] { request.wait(); });
+                  comm.barrier();
+                  return rank == 1 && text.find("it was destroyed while a call was outstanding") ==
+                                          std::string::npos
+                             ? "rank 1: " + text
+                             : "right";
+                }),
+            "right");
+}
+
 TEST(Model, RanksThatDisagreeGetOneError) {
   EXPECT_EQ(run(2,
                 [](int rank, const Ready&) -> std::string {

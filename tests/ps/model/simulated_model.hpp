@@ -192,6 +192,13 @@ class SimulatedModel {
   /// The ranks of a node die, with what they have sent and nobody has yet. The others have not heard of it, and go on.
   void kill(std::int32_t node) { dead_node_ = node; }
 
+  /// What agents keep until something else comes.
+  [[nodiscard]] std::size_t num_held() const {
+    std::size_t num = 0;
+    for (const auto& agent : agents_) num += agent ? agent->num_held() : 0;
+    return num;
+  }
+
   /// Calls done() when a call of a rank has ended.
   void fetch(Rank rank, ModelCall& call, std::function<void()> done) {
     client(rank).fetch(call);
