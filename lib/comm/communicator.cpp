@@ -462,9 +462,12 @@ std::optional<SpareNote> Communicator::spare_note() const {
 void Communicator::advance_if_free() {
   if (num_outstanding_.load(std::memory_order_acquire) == 0) return;
   if (progressing_.exchange(true, std::memory_order_acquire)) return;
+  struct Release {
+    std::atomic<bool>& progressing;
+    ~Release() { progressing.store(false, std::memory_order_release); }
+  } const release{progressing_};
   // Checked again under the lock: without outstanding requests, calls take no lock.
   if (num_outstanding_.load(std::memory_order_acquire) > 0) backend_->advance();
-  progressing_.store(false, std::memory_order_release);
 }
 
 }  // namespace hips::comm

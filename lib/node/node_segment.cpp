@@ -88,7 +88,12 @@ void NodePeer::wake() {
 // ---- The segment of this process -----------------------------------------------------------------------
 
 Result<std::shared_ptr<NodeSegment>> NodeSegment::create() {
-  auto memory = SharedMemory::create(segment_bytes());
+  const std::size_t bytes = segment_bytes();
+  if (bytes <= kPool)
+    return fail(Code::kOutOfMemory,
+                fmt::format("shared memory: files may have {} bytes (ulimit -f); expected at least {}",
+                            limit_of(RLIMIT_FSIZE), kPool + kPage));
+  auto memory = SharedMemory::create(bytes);
   if (!memory) return fail(std::move(memory).error());
   leave_out_of_dumps(*memory);
   std::shared_ptr<NodeSegment> segment(new NodeSegment);

@@ -99,11 +99,7 @@ void NodeTeam::stop(Status status, Rank rank) {
   stage_ = Stage::kStuck;
   status.rank = name(rank);
   status.scope = Scope::kCommunicator;
-  if (config_.on_error) {
-    config_.on_error(status);
-  } else {
-    fail(status);
-  }
+  report(status);
 }
 
 // ---- A call --------------------------------------------------------------------------------------------
@@ -446,6 +442,10 @@ void NodeTeam::mismatch(const Signature& theirs, Rank rank) {
                   to_string(signature_), name(rank), to_string(theirs)),
       Scope::kCommunicator);
   status.rank = name(rank);
+  report(status);
+}
+
+void NodeTeam::report(const Status& status) {
   if (config_.on_error) {
     config_.on_error(status);
   } else {
@@ -475,10 +475,16 @@ std::vector<Rank> NodeTeam::waiting_for() const {
   if (!ranks.empty() || stage_ != Stage::kSlices) return ranks;
   if (taken_ == num_slices_)
     return behind([&](const SharedBlock& block) { return below(block.taken, first_slice_ + num_slices_); });
-  const std::uint64_t folded = first_slice_ + (two_stages_ ? taken_ : reduced_);
-  ranks = behind([&](const SharedBlock& block) { return below(block.copied, folded + 1); });
-  if (ranks.empty() && !two_stages_)
-    ranks = behind([&](const SharedBlock& block) { return below(block.reduced, first_slice_ + taken_ + 1); });
+  const auto note = [&](const SliceCount SharedBlock::*count, std::uint64_t wanted) {
+    std::vector<Rank> found = behind([&](const SharedBlock& block) { return below(block.*count, wanted); });
+    if (!found.empty() && (ranks.empty() || found.size() < ranks.size())) ranks = std::move(found);
+  };
+  note(&SharedBlock::copied, first_slice_ + (two_stages_ ? taken_ : reduced_) + 1);
+  if (!two_stages_) note(&SharedBlock::reduced, first_slice_ + taken_ + 1);
+  // A slice is free again when all have taken it.
+  const std::uint64_t copying = first_slice_ + copied_ + 1;
+  if (copied_ < num_slices_ && copying > layout_.num_slices)
+    note(&SharedBlock::taken, copying - layout_.num_slices);
   return ranks;
 }
 

@@ -125,6 +125,8 @@ class NodeTeam {
   /// Ends the outstanding call, and every later one immediately, with `status`. Any thread. It does not wake
   /// a rank that sleeps on its own wake pipe.
   void fail(const Status& status);
+  /// The same on all ranks, where the configuration has a way to tell them.
+  void report(const Status& status);
   /// Ends the outstanding call as failed, after an exception inside the call. A peer that is still reading
   /// its buffers does not end successfully. Every later call fails, too.
   void abandon() noexcept;

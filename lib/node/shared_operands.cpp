@@ -33,6 +33,10 @@ Result<const std::byte*> PeerSegments::find(const BufferLocation& location, std:
       segments_, [&](const Segment& one) { return one.memory.name().token == location.segment.token; });
   if (found == segments_.end()) {
     auto memory = SharedMemory::attach_readable(location.segment);
+    // Segments of earlier calls may be freed by their owners, and still take addresses here.
+    if (!memory && memory.error().code == Code::kOutOfMemory &&
+        std::erase_if(segments_, [&](const Segment& one) { return one.last_call != call; }) > 0)
+      memory = SharedMemory::attach_readable(location.segment);
     if (!memory) return fail(std::move(memory).error());
     if (segments_.size() < kMost) {
       found = segments_.emplace(segments_.end());

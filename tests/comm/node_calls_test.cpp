@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <hips/hips.h>
+
 #include <array>
+#include <cstdint>
 #include <new>
 #include <vector>
 
@@ -56,6 +59,37 @@ TEST(NodeCalls, CompleteTheWaitingCallAndThoseBeforeItOnAnException) {
   // The list is empty, and later calls fail.
   later.start();
   EXPECT_EQ(later.wait({}).code, Code::kOutOfMemory);
+}
+
+TEST(NodeCalls, TellTheOthersOfAnExceptionThatNoCallerSees) {
+  int num_told = 0;
+  node::NodeTeam::Config config;
+  config.on_error = [&](const Status& status) {
+    EXPECT_EQ(status.code, Code::kOutOfMemory);
+    ++num_told;
+  };
+  auto teams = make_teams(2, config);
+  hips_op_t op = HIPS_OP_NULL;
+  ASSERT_EQ(hips_op_create(
+                [](const void*, void*, std::uint64_t, hips_type_t, void*) -> void { throw std::bad_alloc(); },
+                1, nullptr, nullptr, &op),
+            HIPS_OK);
+  std::vector<float> in(1, 1), out(1);
+  std::array<NodeCalls, 2> calls{NodeCalls(*teams[0]), NodeCalls(*teams[1])};
+  NodeCall first(calls[0]), second(calls[1]);
+  for (NodeCall* const call : {&first, &second}) {
+    CallArgs args = allreduce(in.data(), out.data());
+    args.count = 1;
+    args.type = DataType::kFloat32;
+    args.op = static_cast<ReduceOp>(op);
+    ASSERT_TRUE(call->set(args).ok());
+    call->start();
+  }
+  // Whatever this rank waits for makes progress on all of its calls.
+  calls[0].advance();
+  EXPECT_EQ(num_told, 1);
+  EXPECT_EQ(first.test()->code, Code::kOutOfMemory);
+  EXPECT_EQ(hips_op_free(&op), HIPS_OK);
 }
 
 TEST(NodeCalls, KeepPeersFromSucceedingAfterAnException) {

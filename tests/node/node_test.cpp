@@ -207,6 +207,26 @@ TEST(NodeTeam, names_both_calls_if_ranks_disagree_for_every_pair_of_sizes) {
   }
 }
 
+TEST(NodeTeam, names_the_rank_that_stops_in_the_middle_of_a_call) {
+  auto teams = make_teams(3, {});
+  const std::uint64_t count = 11 * teams[0]->layout().slice_bytes / sizeof(float);
+  std::vector<std::vector<float>> data(3, std::vector<float>(count, 1));
+  const auto start = [&](Rank rank) {
+    auto* bytes = reinterpret_cast<std::byte*>(data[rank].data());
+    teams[rank]->start({.in = bytes, .out = bytes, .count = count});
+    (void)teams[rank]->advance();
+  };
+  // Rank 2 copies its first slices and takes none, so nobody can copy more; the others take those.
+  start(2);
+  start(0);
+  start(1);
+  while (static_cast<int>(teams[0]->advance()) + static_cast<int>(teams[1]->advance()) > 0) {
+  }
+  EXPECT_THAT(teams[0]->waiting_for(), ElementsAre(2));
+  EXPECT_THAT(teams[1]->waiting_for(), ElementsAre(2));
+  on_all_ranks(3, [&](Rank rank) { EXPECT_TRUE(teams[rank]->wait({}).ok()); });
+}
+
 TEST(NodeTeam, names_the_late_rank_at_the_deadline_and_continues) {
   for (const std::uint64_t count : {1U, 300000U}) {
     NodeTeam::Config config;

@@ -116,6 +116,8 @@ bool HierarchicalCall::advance() {
     return make_progress();
   } catch (...) {
     status_ = parts_.calls.found_exception();
+    // It would throw again, and never end.
+    if (in_memory_) parts_.node.abandon();
     return true;
   }
 }

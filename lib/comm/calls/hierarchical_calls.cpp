@@ -74,6 +74,7 @@ Status HierarchicalCalls::found_exception() noexcept {
 HierarchicalCall* HierarchicalCalls::take_next() {
   if (!any_waits_.load(std::memory_order_acquire)) return nullptr;
   const std::lock_guard lock(mutex_);
+  if (first_ == nullptr) return nullptr;  // add() has taken it back
   HierarchicalCall* const call = std::exchange(first_, first_->next_);
   any_waits_.store(first_ != nullptr, std::memory_order_release);
   return call;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "lib/base/exception_status.hpp"
+
 namespace hips::comm {
 
 void NodeCalls::add(NodeCall& call) {
@@ -33,6 +35,11 @@ void NodeCalls::advance() {
     try {
       end = team_.test();
     } catch (...) {
+      // Others wait for this call, and this rank may wait for another one.
+      try {
+        team_.report(status_of_exception());
+      } catch (...) {
+      }
       abandon(*first_);
       continue;
     }

@@ -28,16 +28,21 @@ std::string link_target(const char* path) {
 }
 
 std::vector<std::uint64_t> usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return {1};
-  std::vector<std::uint64_t> words;
-  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &set)) continue;
-    words.resize(std::max(words.size(), core / 64 + 1));
-    words[core / 64] |= std::uint64_t{1} << core % 64;
+  // The kernel refuses a set that is smaller than its own, which may have more than the 1,024 cores of cpu_set_t.
+  constexpr std::size_t kMostCores = std::size_t{1} << 20U;
+  for (std::size_t num = CPU_SETSIZE; num <= kMostCores; num *= 2) {
+    std::vector<cpu_set_t> sets(num / CPU_SETSIZE);
+    const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, sets.data()) != 0) continue;
+    std::vector<std::uint64_t> words;
+    for (std::size_t core = 0; core < num; ++core) {
+      if (!CPU_ISSET_S(core, bytes, sets.data())) continue;
+      words.resize(std::max(words.size(), core / 64 + 1));
+      words[core / 64] |= std::uint64_t{1} << core % 64;
+    }
+    return words;
   }
-  return words;
+  return {1};
 }
 
 }  // namespace
