@@ -20,6 +20,8 @@ LINES = [("pull", "local", 1, 1, 1), ("push", "local", 1, 1, 1), ("pull", "local
          ("push", "remote", 64, 100, 1), ("pull", "remote", 64, 100, 64), ("localize", "remote", 1, 1, 1), ("localize", "remote", 1, 100, 1),
          ("intent", "remote", 1, 1, 1), ("intent", "remote", 1, 100, 1)]
 NODES = (1, 2, 4)
+# Steps with frequent keys: nodes, rate of each NIC, floats of a row.
+STEP_PLACES = [(nodes, rate, floats) for nodes in (2, 4) for rate in ("", "100mbit") for floats in (1, 64)]
 # Models of 250,000 floats: nodes with a shard, nodes with a worker, rate of each NIC.
 MODEL_NODES = [(4, 16, "100mbit"), (2, 8, "200mbit"), (1, 4, "1gbit")]
 
@@ -96,6 +98,21 @@ def text_of_factorization(arguments):
             f"by at most {100 * farthest:.2f} % from that of one node.")
 
 
+def table_of_steps(arguments):
+    ways = ["unmoved", "localized", "intents", "replicas"]
+    perf = os.path.join(arguments.build, "tools/hips-ps-perf/hips-ps-perf")
+    rows = ["| 100 keys a step, us | " + " | ".join(ways) + " |", "|---" * (len(ways) + 1) + "|"]
+    for nodes, rate, floats in STEP_PLACES:
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            run([os.path.join(arguments.build, "tools/hips/hips"), "lab", "run", "--namespaces", "-q", "-t", f"switch:{nodes}", *(["--rate", rate] if rate else []),
+                 "--", perf, "--zipf", "1", "-l", str(floats), "-r", str(arguments.rounds), "-J", file.name])
+            us = {line["rows"]: line["us_per_call"] for line in json.load(file)["lines"]}
+        rows.append(f"| {nodes} nodes, {rate[:-4] + ' Mbit/s' if rate else 'no limit'}, rows of {floats} float{'s' if floats > 1 else ''} | "
+                    + " | ".join(f"{us[way]:,.0f}" for way in ways) + " |")
+    return ("Steps of all ranks that pull and push keys by Zipf's law (`--zipf 1`) and end a clock, in namespaces on the same cores, staleness 1. A step computes\n"
+            "nothing, so nothing hides messages: where the network is fast it is best to leave rows where they are, and moving them pays where the rate limits.\n\n" + "\n".join(rows))
+
+
 def table_of_models(arguments):
     perf = os.path.join(arguments.build, "tools/hips-ps-perf/hips-ps-perf")
     rows = ["| One MB of model, in namespaces | scheduled | all sent at once | |", "|---|---|---|---|"]
@@ -129,7 +146,7 @@ def main():
         if page.count(begin) != 1 or page.count(end) != 1:
             sys.exit(f"ps-report: {arguments.output} has no lines {begin} and {end} between which tables go")
     report = (f"`tools/ps-report` measured this: two ranks as two nodes on {os.cpu_count()} cores; medians of {arguments.rounds} rounds.\n\n"
-              f"{table_of_times(arguments)}\n\n{text_of_factorization(arguments)}")
+              f"{table_of_times(arguments)}\n\n{text_of_factorization(arguments)}\n\n{table_of_steps(arguments)}")
     models = table_of_models(arguments)
     page = put(put(page, ROWS, report), MODELS, models)
     with open(arguments.output, "w", encoding="utf-8") as file:

@@ -28,12 +28,13 @@ enum class MailKind : std::uint8_t {
   kAlone,      ///< from the home's service: no other node has an intent for these keys any more
   kReplicate,  ///< from the home's service to the owner's: give the requester's node replicas
   kReplica,    ///< from the owner's service: the rows as they are now
-  kFlush,      ///< to the owner's service: what ranks of my node have pushed to replicas; answer kValue
-  kRefresh,    ///< to the owner's service: answer kValue
-  kValue,      ///< from the owner's service: the rows as they are now
-  kDrop,       ///< to the owner's service: my node has the replicas no more; answer kDropped
-  kDropped,    ///< from the owner's service: your node has no replicas of these keys
-  kRecall,     ///< from the owner's service: give the replicas up
+  kFlush,  ///< to the owner's service: what ranks of my node have pushed to replicas; answer kValue or kKnown
+  kRefresh,  ///< to the owner's service: answer kValue; kKnown if the rows are as they were when it sent them last
+  kValue,        ///< from the owner's service: the rows as they are now
+  kKnown,        ///< from the owner's service: an answer without the rows
+  kDrop,         ///< to the owner's service: my node has the replicas no more; answer kDropped
+  kDropped,      ///< from the owner's service: your node has no replicas of these keys
+  kRecall,       ///< from the owner's service: give the replicas up
   kRelayedRows,  ///< from the owner's service: kRows for a rank of a node that may have replicas
   kRelayedDone,  ///< the same of kDone
   kHandOver,     ///< from the home's service to the owner's: give the rows to the requester's node
@@ -73,7 +74,8 @@ static_assert(sizeof(BatchHead) == 16);
 struct Record {
   Key key = 0;
   std::uint32_t position = 0;  ///< of the key in its request; kIntent: clocks until it starts
-  std::uint32_t until = 0;     ///< kIntent: clocks until it ends; kValue: 1 if it answers
+  std::uint32_t until =
+      0;  ///< kIntent: clocks until it ends; kValue: 1 if it answers; kFlush: 1: answer kValue
 };
 static_assert(sizeof(Record) == 16);
 

@@ -33,7 +33,7 @@ void Replicas::send() {
       BatchWriter writer(mail_, out[begin].owner, {.kind = kind, .requester = service_}, row_bytes_,
                          end - begin);
       for (std::size_t i = begin; i < end; ++i) {
-        std::byte* const row = writer.add(out[i].key, 0);
+        std::byte* const row = writer.add(out[i].key, 0, out[i].wants_value ? 1 : 0);
         if (has_rows(kind)) std::memcpy(row, out[i].delta.data(), row_bytes_);
       }
     }
@@ -53,7 +53,7 @@ Status Replicas::add(Rank owner, Key key, const std::byte* value, bool is_old) {
   end.replica.owner = owner;
   end.recalled = is_old;
   end.full = !is_old;
-  drops_.push_back({.owner = owner, .key = key, .delta = {}});
+  drops_.push_back({.owner = owner, .key = key});
   return Status::success();
 }
 
@@ -63,9 +63,9 @@ Status Replicas::give_up(Key key, bool recalled) {
   const Rank owner = known->second.owner;
   if (!delta_.empty()) {
     sent(known->second, delta_);
-    flushes_.push_back({owner, key, delta_});
+    flushes_.push_back({.owner = owner, .key = key, .delta = delta_});
   }
-  drops_.push_back({.owner = owner, .key = key, .delta = {}});
+  drops_.push_back({.owner = owner, .key = key});
   Ending& end = ending_[{key, owner}];
   end.replica = std::move(known->second);
   end.recalled = recalled;
@@ -106,9 +106,10 @@ Status Replicas::answered(Replica& replica) {
 
 Status Replicas::on_value(const Batch& batch) {
   const Rank owner = batch.head().requester;
+  const bool is_value = batch.head().kind == MailKind::kValue;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Record record = batch.record(i);
-    const bool answers = record.until == 1;
+    const bool answers = !is_value || record.until == 1;
     if (Ending* const end = ending(owner, record.key); end != nullptr) {
       if (!answers) continue;
       if (Status status = answered(end->replica); !status.ok()) return status;
@@ -120,7 +121,8 @@ Status Replicas::on_value(const Batch& batch) {
                            Scope::kCommunicator);
     if (answers)
       if (Status status = answered(known->second); !status.ok()) return status;
-    if (store_.refresh(record.key, batch.row(i), known->second.missing) == Found::kLatchLost)
+    // A delta that the owner has is in the replica, too.
+    if (is_value && store_.refresh(record.key, batch.row(i), known->second.missing) == Found::kLatchLost)
       return latch_lost();
   }
   return Status::success();
@@ -182,7 +184,8 @@ Status Replicas::flush(bool all) {
     }
     if (delta_.empty() && !all) continue;
     sent(replica, delta_);
-    (delta_.empty() ? refreshes_ : flushes_).push_back({replica.owner, key, delta_});
+    (delta_.empty() ? refreshes_ : flushes_)
+        .push_back({.owner = replica.owner, .key = key, .delta = delta_, .wants_value = all});
   }
   send();
   return status;

@@ -43,13 +43,14 @@ class Replicas {
   Status drop(std::span<const Key> keys);
   /// The owner takes its rows back.
   Status on_recall(const Batch& batch);
+  /// kValue and kKnown.
   Status on_value(const Batch& batch);
   /// The owner has no replicas here any more. Fills `own`: keys given up by this node, and `recalled`.
   Status on_dropped(const Batch& batch, std::vector<Key>& own, std::vector<Key>& recalled);
   /// Passes answers of an owner on to a rank of this node.
   Status relay(const Batch& batch);
 
-  /// Sends deltas to the owners; `all`: asks for the values of all replicas, too.
+  /// Sends deltas to the owners; `all`: asks for the values of all replicas, too, where the owners have newer ones.
   Status flush(bool all);
 
   /// What happens when everything sent so far has been answered.
@@ -80,7 +81,8 @@ class Replicas {
   struct Outgoing {
     Rank owner = -1;
     Key key = 0;
-    std::vector<std::byte> delta;
+    std::vector<std::byte> delta{};
+    bool wants_value = false;
   };
   Status give_up(Key key, bool recalled);
   void sent(Replica& replica, const std::vector<std::byte>& delta);

@@ -77,6 +77,19 @@ bool RowStore::latch_slowly(Bucket& bucket) const {
   }
 }
 
+Found RowStore::copy(Key key, std::byte* out, Version& version) const {
+  const std::uint64_t hash = mixed(key);
+  Bucket* const bucket = latch_bucket(hash);
+  if (bucket == nullptr) return Found::kLatchLost;
+  const std::uint64_t before = bucket->version.load(std::memory_order_relaxed) - 1;
+  const std::byte* const row = find(bucket, hash, key);
+  if (row != nullptr) std::memcpy(out, row, header_->row_bytes);
+  version = {bucket, before};
+  // Nothing has changed, for those who copy without the latch neither.
+  bucket->version.store(before, std::memory_order_release);
+  return row != nullptr ? Found::kHere : Found::kAbsent;
+}
+
 /// Asks the kernel for the pages from `begin` to `end` and some beyond, before `limit`. A page that comes at its first use takes a
 /// trap of its own, which costs more than the page. `ready`: up to where this has been done.
 void RowStore::prepare(const std::byte* begin, const std::byte* end, const std::byte* limit,

@@ -128,6 +128,14 @@ class RowStore {
     }
     return search(key, place.hash_, [&](const std::byte* row) { std::memcpy(out, row, bytes); });
   }
+  /// Of a row: while it stays the same, the row does; it may change without the row.
+  struct Version {
+    const void* bucket = nullptr;
+    std::uint64_t number = 0;
+    friend bool operator==(const Version&, const Version&) = default;
+  };
+  /// Copies the row to `out` and says of which version it is.
+  Found copy(Key key, std::byte* out, Version& version) const;
   [[nodiscard]] Found contains(Key key, const Place& place) const {
     std::byte none{};
     return copy(key, place, &none, 0);

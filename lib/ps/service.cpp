@@ -92,6 +92,7 @@ Status Service::on_mail(const Batch& batch) {
     case MailKind::kFlush:
     case MailKind::kRefresh:
     case MailKind::kValue:
+    case MailKind::kKnown:
     case MailKind::kDrop:
     case MailKind::kDropped:
     case MailKind::kRecall:

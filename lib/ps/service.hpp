@@ -86,6 +86,12 @@ class Service {
     bool by_home = false;  ///< of the key
     [[nodiscard]] auto group() const { return std::pair(node, by_home); }
   };
+  /// A node with a replica of a row that is here.
+  struct Holder {
+    std::int32_t node = 0;
+    RowStore::Version sent;  ///< of the last row in an answer to it
+  };
+  using Holders = std::vector<Holder>;
   /// A row that its owner has taken out of use, until nodes have given their replicas up.
   struct Recall {
     std::vector<std::byte> row;
@@ -120,12 +126,17 @@ class Service {
   void tell_answered_clocks();
   void on_answered(MailKind kind, std::uint64_t clock);
   void compare_clocks();
+  template <typename Of>  // Holders, const or not
+  [[nodiscard]] static auto* holder(Of& holders, std::int32_t node) {
+    const auto at =
+        std::find_if(holders.begin(), holders.end(), [&](const Holder& one) { return one.node == node; });
+    return at == holders.end() ? nullptr : &*at;
+  }
   [[nodiscard]] bool needs_relay(const BatchHead& head, Key key) const {
     if (replicated_.empty()) return false;
     const auto known = replicated_.find(key);
     if (known == replicated_.end()) return false;
-    return head.kind == MailKind::kSet || std::find(known->second.begin(), known->second.end(),
-                                                    node_of(head.requester)) != known->second.end();
+    return head.kind == MailKind::kSet || holder(known->second, node_of(head.requester)) != nullptr;
   }
   void want(std::span<const Key> keys);
   void tell_homes(MailKind kind, std::span<const Key> keys);
@@ -180,10 +191,9 @@ class Service {
   std::unordered_map<Key, Tenures> coming_;
   Intents intents_;  ///< of ranks of this node
   std::unordered_map<Key, std::vector<std::int32_t>>
-      wanting_;                         ///< nodes with intents, of keys whose home is here
-  std::unique_ptr<Replicas> replicas_;  ///< of this node
-  std::unordered_map<Key, std::vector<std::int32_t>>
-      replicated_;  ///< nodes with replicas, of rows that are here
+      wanting_;                                  ///< nodes with intents, of keys whose home is here
+  std::unique_ptr<Replicas> replicas_;           ///< of this node
+  std::unordered_map<Key, Holders> replicated_;  ///< of rows that are here
   std::unordered_map<Key, Recall> recalls_;
   std::vector<std::pair<std::int32_t, Key>> to_recall_, to_replicate_, to_refuse_;  ///< for finish_moves()
   std::vector<Key> lost_;                                                           ///< that ranks here want

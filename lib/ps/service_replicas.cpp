@@ -42,7 +42,7 @@ void Service::on_mail_of_replicas(const Batch& batch) {
   if (kind == MailKind::kReplicate) replicate(keys_of(batch), node_of(batch.head().requester));
   if (kind == MailKind::kReplica) on_replica(batch);
   if (kind == MailKind::kFlush || kind == MailKind::kRefresh) on_flush(batch);
-  if (kind == MailKind::kValue) broke(replicas_->on_value(batch));
+  if (kind == MailKind::kValue || kind == MailKind::kKnown) broke(replicas_->on_value(batch));
   if (kind == MailKind::kDrop) on_drop(batch);
   if (kind == MailKind::kDropped) on_dropped(batch);
   if (kind == MailKind::kRecall) broke(replicas_->on_recall(batch));
@@ -77,21 +77,20 @@ void Service::replicate(std::span<const Key> keys, std::int32_t node) {
       coming->second.back().replicates.push_back(node);
       continue;
     }
-    auto& nodes = replicated_[key];
-    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) continue;
-    // The row has all pushes of the clocks that all ranks have ended, as far as this node knows.
-    const auto copy = [&](std::byte* row) {
-      std::memcpy(writer.add(key, static_cast<std::uint32_t>(all_clocks_)), row, row_bytes_);
-    };
-    Found found = store_.with(key, copy);
+    Holders& holders = replicated_[key];
+    if (holder(holders, node) != nullptr) continue;
+    Holder added{.node = node, .sent = {}};
+    Found found = store_.copy(key, row_.data(), added.sent);
     // An intent does not fail a node that has all the rows that it may have.
     if (found == Found::kAbsent && store_.num_rows() + coming_.size() >= store_.max_rows()) {
-      if (nodes.empty()) replicated_.erase(key);
+      if (holders.empty()) replicated_.erase(key);
       continue;
     }
-    if (found == Found::kAbsent && make_first_row(key)) found = store_.with(key, copy);
+    if (found == Found::kAbsent && make_first_row(key)) found = store_.copy(key, row_.data(), added.sent);
     if (found != Found::kHere) return broke(not_here(found, key));
-    nodes.push_back(node);
+    // The row has all pushes of the clocks that all ranks have ended, as far as this node knows.
+    std::memcpy(writer.add(key, static_cast<std::uint32_t>(all_clocks_)), row_.data(), row_bytes_);
+    holders.push_back(added);
   }
   store_.set_mark(static_cast<std::uint32_t>(replicated_.size()));
 }
@@ -100,7 +99,7 @@ void Service::replicate(std::span<const Key> keys, std::int32_t node) {
 void Service::recall(Key key) {
   const auto known = replicated_.find(key);
   Recall& recalled = recalls_[key];
-  recalled.nodes = std::move(known->second);
+  for (const Holder& one : known->second) recalled.nodes.push_back(one.node);
   replicated_.erase(known);
   store_.set_mark(static_cast<std::uint32_t>(replicated_.size()));
   recalled.row.resize(row_bytes_);
@@ -164,21 +163,38 @@ void Service::access_replicated(const Batch& batch, std::span<const std::size_t>
 /// At the owner: deltas of a node with replicas, or its requests for their values.
 void Service::on_flush(const Batch& batch) {
   const bool has_deltas = batch.head().kind == MailKind::kFlush;
-  BatchWriter values(mail_, batch.head().requester,
-                     {.kind = MailKind::kValue, .requester = service(options_.node)}, row_bytes_,
-                     batch.size());
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const Key key = batch.record(i).key;
-    const auto use = [&](std::byte* row) {
-      if (has_deltas) options_.type.apply(row, batch.row(i));
-      std::memcpy(values.add(key, 0, 1), row, row_bytes_);
-    };
-    if (const auto recalled = recalls_.find(key); recalled != recalls_.end()) {
-      use(recalled->second.row.data());
-    } else if (const Found found = store_.with(key, use); found != Found::kHere) {
-      return broke(not_here(found, key));
+  const Rank to = batch.head().requester;
+  const std::int32_t node = node_of(to);
+  std::vector<Key> known;
+  {
+    BatchWriter values(mail_, to, {.kind = MailKind::kValue, .requester = service(options_.node)}, row_bytes_,
+                       batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const Record record = batch.record(i);
+      const Key key = record.key;
+      const auto add = [&](std::byte* row) { options_.type.apply(row, batch.row(i)); };
+      if (const auto recalled = recalls_.find(key); recalled != recalls_.end()) {
+        // Its replica ends: the node needs no value.
+        if (has_deltas) add(recalled->second.row.data());
+        known.push_back(key);
+        continue;
+      }
+      Found found = has_deltas ? store_.with(key, add) : Found::kHere;
+      const auto replicated = replicated_.find(key);
+      Holder* const of_node = replicated == replicated_.end() ? nullptr : holder(replicated->second, node);
+      RowStore::Version now;
+      if (found == Found::kHere && of_node != nullptr && record.until == 1)
+        found = store_.copy(key, row_.data(), now);
+      if (found != Found::kHere) return broke(not_here(found, key));
+      if (of_node == nullptr || record.until == 0 || now == of_node->sent) {
+        known.push_back(key);
+        continue;
+      }
+      of_node->sent = now;
+      std::memcpy(values.add(key, 0, 1), row_.data(), row_bytes_);
     }
   }
+  tell_node(MailKind::kKnown, node, known);
 }
 
 /// At the owner: a node has replicas no more.
@@ -196,7 +212,7 @@ void Service::on_drop(const Batch& batch) {
         std::erase(recalled->second.nodes, node);
         if (recalled->second.nodes.empty()) complete.push_back(key);
       } else if (const auto known = replicated_.find(key); known != replicated_.end()) {
-        std::erase(known->second, node);
+        std::erase_if(known->second, [&](const Holder& one) { return one.node == node; });
         if (known->second.empty()) replicated_.erase(known);
       }
     }

@@ -71,6 +71,54 @@ TEST(RowStore, IsAMapUnderRandomInsertsAndTakes) {
   }
 }
 
+TEST(RowStore, ARowIsTheSameWhileItsVersionIs) {
+  constexpr std::size_t kBytes = 8, kKeys = 200;
+  struct Seen {
+    RowStore::Version version;
+    std::vector<std::byte> row;  // empty: absent
+  };
+  std::mt19937_64 random(hips::test::seed());
+  RowStore store = value_or_throw(RowStore::create(kBytes, kKeys));
+  std::map<Key, Seen> seen;
+  std::size_t num_same = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const Key key = random() % kKeys;
+    std::vector<std::byte> row(kBytes);
+    switch (random() % 4) {
+      case 0:
+        if (store.take(key, row.data()) == Found::kAbsent) {
+          ASSERT_TRUE(store.insert(key, row_of(random(), kBytes).data()).ok());
+        }
+        break;
+      case 1:
+        (void)store.with(key, [&](std::byte* here) { here[random() % kBytes] = std::byte{7}; });
+        break;
+      default:
+        // Who only reads changes no version.
+        (void)read(store, random() % kKeys, 0);
+        break;
+    }
+    const Key looked = random() % kKeys;
+    Seen now;
+    now.row.resize(kBytes);
+    if (store.copy(looked, now.row.data(), now.version) == Found::kAbsent) now.row.clear();
+    const auto before = seen.find(looked);
+    if (before != seen.end() && before->second.version == now.version) {
+      ASSERT_EQ(now.row, before->second.row) << "step " << step;
+      ++num_same;
+    }
+    seen[looked] = now;
+  }
+  EXPECT_GT(num_same, 0U);
+  Seen first, again;
+  first.row.resize(kBytes);
+  again.row.resize(kBytes);
+  (void)store.insert(kKeys, first.row.data());
+  (void)store.copy(kKeys, first.row.data(), first.version);
+  (void)store.copy(kKeys, again.row.data(), again.version);
+  EXPECT_EQ(first.version, again.version);
+}
+
 TEST(RowStore, KeepsItsLimitAndSaysSo) {
   RowStore store = value_or_throw(RowStore::create(8, 100));
   const auto row = row_of(1, 8);
