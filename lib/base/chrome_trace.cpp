@@ -107,7 +107,7 @@ class ChromeTrace final : public TraceSink {
   ChromeTrace& operator=(const ChromeTrace&) = delete;
 
   ~ChromeTrace() override {
-    flush();
+    write_buffer();
     if (fd_ >= 0 && pid_ == getpid()) write_all("\n]\n");
     if (fd_ >= 0) close(fd_);
   }
@@ -118,7 +118,12 @@ class ChromeTrace final : public TraceSink {
     if (buffer_.empty()) oldest_buffered_ns_ = event.end_ns;
     buffer_.push_back(event);
     const bool full = buffer_.size() >= options_.max_buffered_events;
-    if (full || event.end_ns - oldest_buffered_ns_ >= kFlushIntervalNs) flush();
+    if (full || event.end_ns - oldest_buffered_ns_ >= kFlushIntervalNs) write_buffer();
+  }
+
+  void flush() override {
+    const std::lock_guard lock(mutex_);
+    write_buffer();
   }
 
  private:
@@ -206,7 +211,7 @@ class ChromeTrace final : public TraceSink {
     fmt::format_to(out, ",\"bytes\":{}}}}}", event.bytes);
   }
 
-  void flush() {
+  void write_buffer() {
     if (pid_ != getpid()) {
       // A forked child has a copy of the buffer; the parent writes it.
       buffer_.clear();

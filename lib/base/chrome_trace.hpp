@@ -29,8 +29,8 @@ struct ChromeTraceOptions {
 /// The file is in the JSON Array Format, one event on each line. Every span is a complete event ("ph":"X", ts
 /// and dur in us); pid is the rank. A row (tid) shows the waits of a lane, the reductions of a lane, or the
 /// sends of a NIC. Spans that overlap within a row get rows of their own, because viewers draw nested spans
-/// only. The format needs no closing bracket, so the file of a killed process is readable too; at most its
-/// last second is missing.
+/// only. The format needs no closing bracket, so the file of a killed process is readable too. What it recorded since it last wrote
+/// is missing then: the last second, or since the last event where it waited for longer.
 ///
 /// All ranks of one node share CLOCK_MONOTONIC. For other nodes, the first line holds the node's name and its
 /// offset to wall-clock time.

@@ -29,6 +29,8 @@ class TraceSink {
  public:
   virtual ~TraceSink() = default;
   virtual void record(const TraceEvent& event) = 0;
+  /// Writes what has been recorded. Threads: as record().
+  virtual void flush() {}
 };
 
 }  // namespace hips

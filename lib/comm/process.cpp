@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/chrome_trace.hpp"
+#include "lib/base/log.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 
@@ -24,6 +25,8 @@ struct ProcessState {
   std::weak_ptr<node::NodeSegment> segment;
   std::shared_ptr<WaitPolicy> waits;  ///< outlives engines: what it has learned is of the node
   std::unique_ptr<TraceSink> trace;   ///< outlives engines: a second one continues the same file
+  bool has_no_trace = false;          ///< its file could not be made
+  Rank job_rank = 0, job_size = 0;    ///< 0: not known
 };
 
 ProcessState& state() {
@@ -38,7 +41,11 @@ void at_exit() {
   ProcessState& s = state();
   if (s.control) s.control->shutdown();
   const std::lock_guard lock(s.mutex);
-  if (s.engine.expired()) s.trace.reset();
+  if (s.engine.expired()) {
+    s.trace.reset();
+  } else if (s.trace) {
+    s.trace->flush();  // communicators that were not destroyed may still record
+  }
 }
 
 }  // namespace
@@ -90,17 +97,31 @@ SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, std::span<cons
   return SpinLimits::of(static_cast<int>(members.size()), std::max(1, num_cores));
 }
 
+void set_job(Rank rank, Rank size) {
+  ProcessState& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.job_rank = rank;
+  s.job_size = size;
+}
+
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request) {
   ProcessState& s = state();
   const std::lock_guard lock(s.mutex);
   if (!s.waits) s.waits = std::make_shared<WaitPolicy>(SpinLimits::of(1, 1));
   s.waits->limit(request.spin);
   if (auto engine = s.engine.lock()) return engine;
-  if (!s.trace && !request.trace_dir.empty()) {
-    auto trace =
-        make_chrome_trace({.directory = request.trace_dir, .rank = request.rank, .num_ranks = request.size});
-    if (!trace) return fail(trace.error());
-    s.trace = std::move(*trace);
+  if (!s.trace && !s.has_no_trace && !request.trace_dir.empty()) {
+    const bool knows_job = s.job_size > 0;
+    auto trace = make_chrome_trace({.directory = request.trace_dir,
+                                    .rank = knows_job ? s.job_rank : request.rank,
+                                    .num_ranks = knows_job ? s.job_size : request.size});
+    if (trace) {
+      s.trace = std::move(*trace);
+    } else {
+      // The job is worth more than its trace.
+      s.has_no_trace = true;
+      log::error(log::Subsystem::kComm, "{}; this process goes on without", trace.error().message);
+    }
   }
   auto engine = std::make_shared<ProcessEngine>(
       exec::Engine::Options{.clock = request.clock, .trace = s.trace.get(), .waits = s.waits});

@@ -40,9 +40,13 @@ Result<Control*> process_control(const std::string& token, std::int64_t dead_aft
 struct EngineRequest {
   Clock* clock = nullptr;                  ///< null: SystemClock
   SpinLimits spin = SpinLimits::of(1, 1);  ///< given the processes of the node that were met here
-  Rank rank = 0, size = 1;                 ///< of the first communicator, for the trace
+  Rank rank = 0, size = 1;                 ///< in the first communicator, for the trace; see set_job()
   std::string trace_dir;                   ///< "": no trace
 };
+
+/// This process's rank in its job, and the job's ranks: they name its trace. Before the first communicator, which may have only some
+/// of them.
+void set_job(Rank rank, Rank size);
 
 /// The shared memory of this process. Communicators share it; the last one releases it.
 ///

@@ -25,13 +25,15 @@ std::uint16_t port_of(const SocketAddress& address) {
                    : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
 }
 
-SocketAddress any_address(int family, std::uint32_t ipv4) {
+SocketAddress any_address(int family, std::uint32_t ipv4, std::uint16_t port) {
   SocketAddress address;
   address.storage.ss_family = static_cast<sa_family_t>(family);
   if (family == AF_INET) {
     reinterpret_cast<sockaddr_in*>(&address.storage)->sin_addr.s_addr = htonl(ipv4);
+    reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port = htons(port);
     address.length = sizeof(sockaddr_in);
   } else {
+    reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port = htons(port);
     address.length = sizeof(sockaddr_in6);  // all zero is in6addr_any
   }
   return address;

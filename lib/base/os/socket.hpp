@@ -20,8 +20,8 @@ struct SocketAddress {
 /// "127.0.0.1:4711", "[::1]:4711"
 std::string to_string(const SocketAddress& address);
 [[nodiscard]] std::uint16_t port_of(const SocketAddress& address);
-/// Port 0 of an IPv4 address, or of all addresses; AF_INET6 includes IPv4.
-SocketAddress any_address(int family, std::uint32_t ipv4 = 0);
+/// A port of an IPv4 address, or of all addresses; AF_INET6 includes IPv4. Port 0: any.
+SocketAddress any_address(int family, std::uint32_t ipv4 = 0, std::uint16_t port = 0);
 /// The address of a bound socket.
 SocketAddress local_address(int fd);
 

@@ -14,6 +14,7 @@
 #include "lib/base/memory_registry.hpp"
 #include "lib/comm/capi/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/process.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 #include "lib/comm/setup/split.hpp"
@@ -123,7 +124,10 @@ Result<hips::comm::CommunicatorOptions> options_from(const hips_comm_config_t& k
         Code::kInvalidArgument,
         fmt::format("hips_comm_create: config.timeout_ms is {}; expected milliseconds, or 0 for HIPS_TIMEOUT",
                     known.timeout_ms));
-  if (known.timeout_ms > 0) options.timeout_ns = known.timeout_ms * 1'000'000;
+  // A deadline fits into 64 bits of nanoseconds, too.
+  constexpr std::int64_t kLongestMs = 3'200'000'000'000;
+  if (known.timeout_ms > 0)
+    options.timeout_ns = std::min<std::int64_t>(known.timeout_ms, kLongestMs) * 1'000'000;
   if (known.job_size < 0)
     return hips::fail(
         Code::kInvalidArgument,
@@ -162,6 +166,7 @@ Status choose_part(const hips_comm_config_t& config, hips::comm::Bootstrap& boot
   hips::comm::ByteWriter writer;
   writer.put_status(mine);
   writer.put(static_cast<std::int32_t>(config.job_rank));
+  writer.put(static_cast<std::int32_t>(config.job_size));
   auto all = bootstrap.allgather(writer.blob());
   if (!all) return all.error();
   std::vector<Status> statuses;
@@ -170,11 +175,24 @@ Status choose_part(const hips_comm_config_t& config, hips::comm::Bootstrap& boot
     hips::comm::ByteReader reader(blob);
     statuses.push_back(reader.get_status());
     job_ranks.push_back(reader.get<std::int32_t>());
+    const auto job_size = reader.get<std::int32_t>();
+    Status& status = statuses.back();
+    if (!reader.ok())
+      status = hips::comm::malformed(static_cast<hips::Rank>(statuses.size() - 1));
+    else if (status.ok() && job_size != config.job_size)
+      status = Status::error(
+          Code::kMismatch,
+          fmt::format("hips_comm_create: config.job_size is {} on one rank and {} on another",
+                      std::min(job_size, config.job_size), std::max(job_size, config.job_size)));
   }
   if (Status status = hips::comm::first_failure(statuses); !status.ok()) return status;
   const auto choice = hips::comm::choose_topology(
       options.topology ? options.topology : loaded.config.topology, job_ranks, config.job_size, "the job");
-  if (!choice) return choice.error();
+  if (!choice) {
+    // The others may see a topology that this rank does not: the set-up tells all.
+    options.refused = choice.error();
+    return Status::success();
+  }
   options.topology = choice->spec;
   options.is_part = !choice->is_users;
   return Status::success();
@@ -218,6 +236,8 @@ hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_boot
     if (!options) return options.error();
     auto ranks = bootstrap_from(bootstrap);
     if (!ranks) return ranks.error();
+    if (known->job_size > 0 && known->job_rank >= 0 && known->job_rank < known->job_size)
+      hips::comm::set_job(known->job_rank, known->job_size);
     if (known->job_size > 0)
       if (Status status = choose_part(*known, **ranks, *options); !status.ok()) return status;
     auto created = hips::comm::Communicator::create(**ranks, *options);

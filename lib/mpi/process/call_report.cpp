@@ -95,7 +95,7 @@ void CallReport::add_classes(const std::string& comm_name, int comm_size, const 
     if (found == times.end()) continue;
     ClassTime time = found->second;
     // One of another run or communicator was not noted here.
-    if (!time.lead_ns) time.lead_ns = decision.native_ns - decision.hips_ns;
+    if (!time.lead) time.lead = ClassTime::lead_of(decision);
     time.note_decision(decision);
     entry.saved_ns += time.saved_ns;
   }
@@ -221,6 +221,8 @@ std::string CallReport::json(const std::string& native, int rank, int size) cons
       one["trials"] = {{"hips_seconds", seconds(entry.decision->hips_ns)},
                        {"native_seconds", seconds(entry.decision->native_ns)},
                        {"winner", winner_text(*entry.decision)}};
+    else if (entry.num_trials > 0)
+      one["undecided_after"] = entry.num_trials;
     classes.push_back(std::move(one));
   }
   for (const auto& [reason, calls] : delegated_) delegated.push_back({{"reason", reason}, {"calls", calls}});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -35,17 +36,21 @@ struct CallTally {
 struct ClassTime {
   std::uint64_t by_hips = 0, by_native = 0;
   std::int64_t hips_ns = 0, native_ns = 0;
-  /// What HiPS saved in the calls before the last decision, how many those were, and what a call saves by that decision. A later
-  /// decision says nothing of the calls before it.
-  std::int64_t saved_ns = 0;
-  std::uint64_t num_compared = 0;
-  std::optional<std::int64_t> lead_ns{};
+  /// What HiPS saved in the calls before the last decision, how long those took, and what part of its time a call saves by that
+  /// decision. A later decision says nothing of the calls before it. The times of a decision are those of the slowest rank, so only
+  /// their ratio says something of this one's.
+  std::int64_t saved_ns = 0, compared_ns = 0;
+  std::optional<double> lead{};
 
+  static double lead_of(const TuningDecision& decision) {
+    return decision.hips_ns > 0
+               ? static_cast<double>(decision.native_ns) / static_cast<double>(decision.hips_ns) - 1
+               : 0;
+  }
   void note_decision(const TuningDecision& decision) {
-    const std::int64_t lead = decision.native_ns - decision.hips_ns;
-    saved_ns += static_cast<std::int64_t>(by_hips - num_compared) * lead_ns.value_or(lead);
-    num_compared = by_hips;
-    lead_ns = lead;
+    saved_ns += std::llround(static_cast<double>(hips_ns - compared_ns) * lead.value_or(lead_of(decision)));
+    compared_ns = hips_ns;
+    lead = lead_of(decision);
   }
 
   ClassTime& operator+=(const ClassTime& other) {

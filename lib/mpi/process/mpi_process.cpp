@@ -15,6 +15,7 @@
 #include "lib/base/os/replace_file.hpp"
 #include "lib/base/wait/clock.hpp"
 #include "lib/comm/fork_guard.hpp"
+#include "lib/comm/process.hpp"
 #include "lib/comm/setup/topology_choice.hpp"
 #include "lib/mpi/communicators/comm_record.hpp"
 #include "lib/mpi/native/native_mpi.hpp"
@@ -87,6 +88,7 @@ MpiProcess::MpiProcess() : config_(load_process_config()), begin_ns_(SystemClock
   mpi.Comm_rank(mpi.world, &world_rank_);
   mpi.Comm_size(mpi.world, &world_size_);
   log::configure(config_.config.log, world_rank_);
+  comm::set_job(world_rank_, world_size_);
   native_version_ = version_of_native();
   // Absolute, because the program may change its working directory before the end.
   std::error_code no_folder;
@@ -167,7 +169,7 @@ void MpiProcess::shut_down() {
   if (const Status status =
           replace_file(report_file_, report_.json(native_version_, world_rank_, world_size_));
       !status.ok())
-    log::error(log::Subsystem::kMpi, "report: {}", status.message);
+    log::error(log::Subsystem::kMpi, "report: {}: {}", report_file_, status.message);
 }
 
 bool MpiProcess::knows_decisions() {

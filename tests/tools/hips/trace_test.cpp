@@ -249,8 +249,7 @@ TEST_F(TraceTest, TheReaderAcceptsTheObjectFormat) {
 
 TEST_F(TraceTest, TheErrorForAMalformedFileNamesFileFieldAndValue) {
   const std::string head = kHead;
-  EXPECT_THAT(error_of(""), HasSubstr("trace-0.json: malformed JSON"));
-  EXPECT_THAT(error_of("[{]"), HasSubstr("malformed JSON at byte 3 of 3"));
+  EXPECT_THAT(error_of("[{]"), HasSubstr("trace-0.json: malformed JSON at byte 3 of 3"));
   EXPECT_THAT(error_of("[]"), HasSubstr("has no rank"));
   EXPECT_THAT(error_of("42"), HasSubstr("expected an array of events"));
   EXPECT_THAT(error_of(R"({"a":1})"), HasSubstr("expected an array of events"));
@@ -288,6 +287,32 @@ TEST_F(TraceTest, TwoFilesOfOneRankAreAnError) {
   const auto traces = read_traces({directory_});
   ASSERT_FALSE(traces);
   EXPECT_THAT(traces.error().message, HasSubstr("both of rank 0"));
+}
+
+TEST_F(TraceTest, FilesOfTwoJobsAreAnError) {
+  (void)sink(0, 2);
+  (void)sink(3, 4);
+  const auto traces = read_traces({directory_});
+  ASSERT_FALSE(traces);
+  EXPECT_THAT(traces.error().message, HasSubstr("trace-0.json is of a job of 2 ranks, and "));
+  EXPECT_THAT(traces.error().message, HasSubstr("trace-3.json of one of 4; give the files of one job"));
+}
+
+TEST_F(TraceTest, AFileThatEndsBeforeItSaysWhoseItIsIsNoted) {
+  (void)sink(0, 3);
+  write("trace-1.json", "");
+  write("trace-2.json", "[\n");
+  const auto traces = read_traces({directory_});
+  ASSERT_TRUE(traces) << traces.error().message;
+  EXPECT_THAT(summarize(*traces).notes, ElementsAre(HasSubstr("rank 1 did not close its trace"),
+                                                    HasSubstr("rank 2 did not close its trace")));
+}
+
+TEST_F(TraceTest, WhatIsFlushedIsInTheFile) {
+  const auto trace = sink(0, 1);
+  trace->record(operation(7, 1, 2));
+  trace->flush();
+  EXPECT_THAT(read("trace-0.json"), HasSubstr("operation 7"));
 }
 
 TEST_F(TraceTest, TheSummaryNamesTheSlowestLinkAndTheLatestRank) {

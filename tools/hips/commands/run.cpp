@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include <fmt/format.h>
@@ -130,8 +131,12 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   set("HIPS_PATTERN", request.pattern);
   if (!options.adopt.empty()) set("HIPS_ADOPT", options.adopt);
   // Absolute, because the program may change its working directory before it writes.
-  if (options.report == "on")
+  const char* const report = std::getenv("HIPS_MPI_REPORT");
+  const bool names_file = report != nullptr && std::string_view(report).ends_with(".json");
+  if (options.report == "on" && !names_file)
     set("HIPS_MPI_REPORT", options.report);
+  else if (options.report == "on")
+    set("HIPS_MPI_REPORT", report);  // it has that text, and a file
   else if (!options.report.empty())
     set("HIPS_MPI_REPORT", std::filesystem::absolute(options.report).string());
   if (!options.trace.empty()) set("HIPS_TRACE", std::filesystem::absolute(options.trace).string());

@@ -42,11 +42,15 @@ void add_trace(CLI::App& app) {
   CLI::App* trace = app.add_subcommand(
       "trace",
       "Summarise the traces that HIPS_TRACE=DIR writes: how each rank spends its time, the slowest link, the latest rank");
-  auto options = std::make_shared<SummaryOptions>();
+  auto options = std::make_shared<SummaryOptions>(), more = std::make_shared<SummaryOptions>();
   add_options(*trace, options);
   CLI::App* summary = trace->add_subcommand("summary", "The same as hips trace PATH");
-  add_options(*summary, options);
-  trace->callback([options] { run_summary(*options); });
+  add_options(*summary, more);
+  trace->callback([options, more] {
+    options->paths.insert(options->paths.end(), more->paths.begin(), more->paths.end());
+    options->json = options->json || more->json;
+    run_summary(*options);
+  });
 }
 
 }  // namespace hips::cli

@@ -194,6 +194,15 @@ Result<RankTrace> read_trace_file(const std::string& path) {
   if (file.bad()) return fail(Code::kSystem, fmt::format("trace: cannot read {}", path));
   RankTrace trace;
   trace.path = path;
+  // A process may be killed, or its disk be full, before it has written who it is.
+  std::smatch match;
+  const std::string name = std::filesystem::path(path).filename().string();
+  if ((text.empty() || text == "[" || text == "[\n") &&
+      std::regex_match(name, match, std::regex("trace-([0-9]{1,9})\\.json"))) {
+    trace.rank = std::stoi(match[1].str());
+    trace.truncated = true;
+    return trace;
+  }
   try {
     parse(text, trace);
   } catch (const Malformed& error) {
@@ -248,6 +257,16 @@ Result<std::vector<RankTrace>> read_traces(const std::vector<std::string>& paths
   if (twin != traces.end()) {
     return fail(Code::kInvalidArgument, fmt::format("trace: {} and {} are both of rank {}", twin->path,
                                                     std::next(twin)->path, twin->rank));
+  }
+  const RankTrace* first = nullptr;
+  for (const RankTrace& trace : traces) {
+    if (trace.num_ranks == 0) continue;
+    if (first == nullptr) first = &trace;
+    if (trace.num_ranks != first->num_ranks)
+      return fail(
+          Code::kInvalidArgument,
+          fmt::format("trace: {} is of a job of {} ranks, and {} of one of {}; give the files of one job",
+                      first->path, first->num_ranks, trace.path, trace.num_ranks));
   }
   return traces;
 }

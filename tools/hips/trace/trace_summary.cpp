@@ -117,8 +117,7 @@ std::vector<std::string> notes_on(std::span<const RankTrace> traces, const std::
     present.insert(trace.rank);
     num_ranks = std::max(num_ranks, trace.num_ranks);
     if (trace.truncated) {
-      notes.push_back(
-          fmt::format("rank {} did not close its trace; up to the last second may be missing", trace.rank));
+      notes.push_back(fmt::format("rank {} did not close its trace; its end may be missing", trace.rank));
     }
   }
   const auto num_missing =
@@ -174,7 +173,7 @@ Summary summarize(std::span<const RankTrace> traces) {
   Summary summary;
   std::set<std::string> hosts;
   for (const RankTrace& trace : traces) {
-    hosts.insert(trace.host);
+    if (!trace.host.empty()) hosts.insert(trace.host);
     summary.ranks.push_back(rank_use(trace));
   }
   summary.links = link_uses(traces);
