@@ -43,12 +43,13 @@ class Cell:
 
     @property
     def bands(self):
-        """First size, last size, calls of each: long enough to be timed, short enough to end."""
+        """First size, last size, calls of each: long enough to be timed, short enough to end. A NIC with a rate sends 256 KiB at once after
+        a pause, so the calls of a size take many times that."""
         slow = bool(self.delay)
-        return [(4, 16384, 10 if slow else 200), (65536, 1 << 20, 8), (4 << 20, 16 << 20, 2)]
+        return [(4, 16384, 10 if slow else 200), (65536, 262144, 40), (1 << 20, 1 << 20, 10), (4 << 20, 16 << 20, 3)]
 
 
-ALGORITHM_BANDS = [(4, 16384, 50), (65536, 262144, 5), (1 << 20, 1 << 20, 2)]
+ALGORITHM_BANDS = [(4, 16384, 50), (65536, 262144, 20), (1 << 20, 1 << 20, 5)]
 CELLS = [Cell(topology, ranks, rate, delay) for topology in ("rail:9,2", "bcube:3,1", "switch:9", "torus:3x3") for ranks in (1, 3)
          for rate in ("200mbit", "1gbit") for delay in ("", "2ms")]
 WAYS = ("open-mpi", "predicted", "named", "algorithms", "hips-run", "mpich", "gloo")
@@ -58,6 +59,10 @@ PREDICTED = "predicted"
 HIPS_RUN = "`hips run` / native"
 # Of a prediction, relative to the time.
 CLOSE = 0.15
+
+
+class Failed(Exception):
+    """A program that was to be timed has failed."""
 
 
 class Runner:
@@ -79,7 +84,7 @@ class Runner:
             os.remove(self.output)
         done = subprocess.run([*words, "--", *command], text=True, capture_output=True, check=False, cwd=self.folder)
         if done.returncode != 0:
-            sys.exit(f"nodes-report: {cell}: {' '.join(command)}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
+            raise Failed(f"nodes-report: {cell}: {' '.join(command)}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
         return done.stdout
 
     def results(self):
@@ -91,10 +96,13 @@ class Runner:
         first, last, calls = band
         return ["-b", str(first), "-e", str(last), "-f", "4", "-n", str(calls), "-w", str(max(2, calls // 10))]
 
+    # Of the ranks' times, the longest.
+    SLOWEST = ["-a", "3"]
+
     def compared(self, launcher, perf, other):
         found = {DEFAULT: {}, other: {}}
         for band in self.cell.bands:
-            self.lab(["--mpirun", "--without-topology"], [*launcher, perf, "--compare", "mpi", "--rounds", "3", *self.sizes(band), "-J", self.output])
+            self.lab(["--mpirun", "--without-topology"], [*launcher, perf, "--compare", "mpi", "--rounds", "3", *self.SLOWEST, *self.sizes(band), "-J", self.output])
             for result in self.results():
                 found[DEFAULT][result["size"]] = result["out_of_place"]["time"] / 1e6
                 found[other][result["size"]] = result["host_time"] / 1e6
@@ -129,7 +137,7 @@ class Runner:
     def run_named(self):
         found = {}
         for band in self.cell.bands:
-            self.lab([], [self.perf, *self.sizes(band), "-J", self.output])
+            self.lab([], [self.perf, *self.SLOWEST, *self.sizes(band), "-J", self.output])
             found.update({result["size"]: result["out_of_place"]["time"] / 1e6 for result in self.results()})
         return {NAMED: found}
 
@@ -304,22 +312,31 @@ def main():
             parser.error(f'--ways: "{way}" is unknown; known: {", ".join(WAYS)}')
     if arguments.rounds < 1:
         parser.error(f"--rounds {arguments.rounds}: expected 1 or more")
-    tables = []
+    tables, failures = [], []
     with tempfile.TemporaryDirectory(prefix="hips-nodes-") as folder:
         for number, cell in enumerate(cells):
             runner = Runner(arguments, cell, folder)
             rounds = []
-            for turn in range(arguments.rounds):
-                found = {}
-                for way in ways:
-                    print(f"[{number + 1}/{len(cells)}] {cell}: round {turn + 1} of {arguments.rounds}, {way}", flush=True)
-                    found.update(runner.run(way))
-                rounds.append(found)
+            try:
+                for turn in range(arguments.rounds):
+                    found = {}
+                    for way in ways:
+                        print(f"[{number + 1}/{len(cells)}] {cell}: round {turn + 1} of {arguments.rounds}, {way}", flush=True)
+                        found.update(runner.run(way))
+                    rounds.append(found)
+            except Failed as failure:
+                failures.append(str(cell))
+                print(failure, file=sys.stderr, flush=True)
+                continue
             tables.append(table_of(arguments, cell, rounds))
             print(tables[-1], flush=True)
+    if not tables:
+        sys.exit(f"nodes-report: nothing was timed; {arguments.output} stays as it is")
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.write(page_of(arguments.rounds, ways, tables))
     print(f"Written to {arguments.output}")
+    if failures:
+        sys.exit(f"nodes-report: left out because a program failed, see above: {'; '.join(failures)}")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ import tempfile
 # Where the tables of rows begin and end in the page, and the one of models.
 ROWS = ("<!-- ps-report: begin -->", "<!-- ps-report: end -->")
 MODELS = ("<!-- ps-report: models begin -->", "<!-- ps-report: models end -->")
-# Where two ranks are: heading, environment, whether in namespaces.
-PLACES = [("shared memory", {"HIPS_TOPO": "switch:2"}, False), ("TCP on loopback", {"HIPS_TOPO": "switch:2", "HIPS_TRANSPORT": "tcp"}, False),
-          ("TCP between namespaces", {}, True)]
+# Where two ranks are: heading, environment, flags of the lab between whose servers they are, if so, and of hips-ps-perf.
+GUESTS = "soft-RoCE in guests"
+PLACES = [("shared memory", {"HIPS_TOPO": "switch:2"}, None, []), ("TCP on loopback", {"HIPS_TOPO": "switch:2", "HIPS_TRANSPORT": "tcp"}, None, []),
+          ("TCP between namespaces", {}, ["--namespaces"], []), (GUESTS, {}, [], ["-n", "5000", "-i", "50"])]
 # What the page shows of hips-ps-perf's lines: operation, rows, floats of a row, keys, outstanding calls.
 LINES = [("pull", "local", 1, 1, 1), ("push", "local", 1, 1, 1), ("pull", "local", 1, 100, 1), ("pull", "remote", 1, 1, 1),
          ("push", "remote", 1, 1, 1), ("pull", "remote", 1, 1, 64), ("pull", "remote", 1, 100, 1), ("pull", "remote", 64, 100, 1),
@@ -33,17 +34,19 @@ def run(command, **environment):
     return done.stdout
 
 
-def times_of(arguments, environment, in_namespaces):
+def times_of(arguments, environment, lab, flags):
     """The figures of hips-ps-perf by line, and the time of a ping-pong in microseconds."""
-    perf = os.path.join(arguments.build, "tools/hips-ps-perf/hips-ps-perf")
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [perf, "-r", str(arguments.rounds), "-J", file.name]
-        if in_namespaces:
-            command = [os.path.join(arguments.build, "tools/hips/hips"), "lab", "run", "--namespaces", "-q", "-t", "switch:2", "--", *command]
-        else:
+    perf = os.path.abspath(os.path.join(arguments.build, "tools/hips-ps-perf/hips-ps-perf"))
+    with tempfile.TemporaryDirectory() as folder:
+        file_name = os.path.join(folder, "times.json")
+        command = [perf, "-r", str(arguments.rounds), "-J", file_name, *flags]
+        if lab is None:
             command = ["mpirun", "-n", "2", *command]
+        else:
+            command = [os.path.join(arguments.build, "tools/hips/hips"), "lab", "run", *lab, "-q", "--writable", folder, "-t", "switch:2", "--", *command]
         run(command, **environment)
-        result = json.load(file)
+        with open(file_name, encoding="utf-8") as file:
+            result = json.load(file)
     lines = {(one["operation"], one["rows"], one["row_length"], one["keys"], one["outstanding"]): one for one in result["lines"]}
     return lines, result["ping_pong_us"]
 
@@ -65,12 +68,12 @@ def figure_of(line, one, ping_pong):
 
 
 def table_of_times(arguments):
-    columns = [times_of(arguments, environment, in_namespaces) for _, environment, in_namespaces in PLACES]
-    rows = ["| One float a row, unless told | " + " | ".join(name for name, _, _ in PLACES) + " |", "|---" * (len(PLACES) + 1) + "|",
+    columns = [times_of(arguments, environment, lab, flags) for _, environment, lab, flags in PLACES]
+    rows = ["| One float a row, unless told | " + " | ".join(name for name, *_ in PLACES) + " |", "|---" * (len(PLACES) + 1) + "|",
             "| blocking TCP ping-pong of 8 bytes in the same run | " + " | ".join(f"{ping_pong:.0f} us" for _, ping_pong in columns) + " |"]
     for line in LINES:
         rows.append(f"| {words_of(line)} | " + " | ".join(figure_of(line, lines[line], ping_pong) for lines, ping_pong in columns) + " |")
-    return "\n".join(rows)
+    return "\n".join(rows) + f"\n\n{GUESTS[0].upper()}{GUESTS[1:]}: processors and NICs are emulated, so these times say nothing of a real NIC; ratios to the ping-pong do.\n"
 
 
 def epochs_of(arguments, nodes, *flags):

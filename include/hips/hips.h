@@ -151,7 +151,7 @@ typedef struct hips_comm* hips_comm_t;
  * progress: may be null. Called about every millisecond, on the waiting thread, while a call on the
  * communicator waits, so that the caller's own runtime makes progress: the peer that this rank waits for may
  * itself wait for the rest of an MPI message from this rank. It may free other communicators. `context` then has
- * to live as long as the communicator.
+ * to live as long as the communicator and those that hips_comm_split() and hips_comm_dup() make from it.
  */
 typedef struct {
   size_t struct_size; /* sizeof(hips_bootstrap_t): lets the struct grow */
@@ -170,7 +170,7 @@ typedef enum {
   /* As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. Unlike in MPI,
    * several threads may test and wait for different requests at once. */
   HIPS_THREAD_SERIALIZED = 0,
-  HIPS_THREAD_SINGLE = 1, /* never two threads at once, requests included; small requests cost less */
+  HIPS_THREAD_SINGLE = 1, /* one thread makes all calls, requests included; small requests cost less */
   /* Deprecated name of HIPS_THREAD_SERIALIZED. It allows less than MPI_THREAD_MULTIPLE does. */
   HIPS_THREAD_MULTIPLE = HIPS_THREAD_SERIALIZED
 } hips_thread_mode_t;

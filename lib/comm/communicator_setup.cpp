@@ -16,6 +16,7 @@
 #include "lib/comm/setup/network_measurement.hpp"
 #include "lib/comm/setup/node_groups.hpp"
 #include "lib/comm/setup/reach.hpp"
+#include "lib/comm/setup/socket.hpp"
 #include "lib/comm/setup/spare_communicators.hpp"
 #include "lib/comm/setup/transport_registry.hpp"
 #include "lib/comm/shared_memory_backend.hpp"
@@ -185,6 +186,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
 
 Status Communicator::set_up(SetUpExchanges& exchanges, const Design& design,
                             const std::vector<ProcessInfo>& processes, std::uint64_t id) {
+  // The hub of the control plane, which any rank may become, has a connection of each other rank.
+  constexpr std::size_t kSpareDescriptors = 128;
+  if (!all_on_one_node(processes)) allow_descriptors(static_cast<std::size_t>(size_) + kSpareDescriptors);
   // Phase 1: create this rank's memory, endpoints and control-plane address.
   auto made = backend_->make(design, processes, id);
   Status status = made ? Status::success() : made.error();

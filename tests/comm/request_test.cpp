@@ -604,11 +604,49 @@ TEST(RequestsOfC, ReportMisuse) {
     hips_request_t both[2] = {request, gate};
     has(hips_start(both[0]), "ok");
     has(hips_waitall(2, both), "ok");
+    // One that has ended, and that no call has reported, is outstanding still.
+    has(hips_start(both[0]), "ok");
+    has(hips_barrier(comm), "ok");
+    both[1] = HIPS_REQUEST_NULL;
+    if (rank == 0) {
+      has(hips_allreduce_init(HIPS_IN_PLACE, values, 1, HIPS_FLOAT32, HIPS_MAX, comm, &both[1]), "ok");
+      has(hips_start(both[0]), "is outstanding");
+      has(hips_request_free(&both[0]), "outstanding; wait for it first");
+    }
+    has(hips_wait(&both[0]), "ok");
+    has(hips_request_free(&both[1]), "ok");
     has(hips_request_free(&request), "ok");
     if (request != HIPS_REQUEST_NULL) return "the request is still there";
     has(hips_request_free(&request), "ok");
     if (hips_comm_destroy(comm) != HIPS_OK) return hips_last_error();
-    return values[0] == 8 && values[3] == 32 ? "right" : "wrong sums";
+    return values[0] == 16 && values[3] == 64 ? "right" : "wrong sums";
+  };
+  expect_right(outcomes_of(2, body));
+}
+
+TEST(CommunicatorOfC, ATopologyThatOneRankRefusesIsAnErrorOfAll) {
+  const auto body = [](int rank, const Ready&) -> std::string {
+    if (rank == 1) setenv("HIPS_TOPO", "no-such-family:2", 1);
+    hips_comm_config_t config = HIPS_COMM_CONFIG_INIT;
+    config.job_size = 2;
+    config.job_rank = rank;
+    hips_comm_t comm = nullptr;
+    const std::string text = error_of(hips_comm_create(&config, nullptr, &comm));
+    return text.find("no-such-family") != std::string::npos ? "right" : text;
+  };
+  expect_right(outcomes_of(2, body));
+}
+
+TEST(CommunicatorOfC, OnlyTheRootGivesTheInputOfAScatter) {
+  const auto body = [](int rank, const Ready&) -> std::string {
+    hips_comm_t comm = nullptr;
+    if (hips_comm_create(nullptr, nullptr, &comm) != HIPS_OK) return hips_last_error();
+    const float all[2] = {1, 2};
+    float mine = 0;
+    const void* const in = rank == 0 ? static_cast<const void*>(all) : HIPS_IN_PLACE;
+    if (hips_scatter(in, &mine, 1, HIPS_FLOAT32, 0, comm) != HIPS_OK) return hips_last_error();
+    if (hips_comm_destroy(comm) != HIPS_OK) return hips_last_error();
+    return mine == static_cast<float>(rank + 1) ? "right" : "wrong section";
   };
   expect_right(outcomes_of(2, body));
 }

@@ -29,8 +29,8 @@ def main():
             for _ in range(calls):
                 dist.all_reduce(tensor)
             took = torch.tensor([(time.monotonic() - begin) / calls], dtype=torch.float64)
-            dist.all_reduce(took)
-            seconds[first] = took.item() / size
+            dist.all_reduce(took, dist.ReduceOp.MAX)
+            seconds[first] = took.item()
             first *= 4
     if rank == 0:
         with open(options.output, "w", encoding="utf-8") as file:

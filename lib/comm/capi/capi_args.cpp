@@ -170,14 +170,14 @@ Result<CallArgs> scatter_args(const char* call, const void* in, void* out, std::
   if (comm == nullptr) return fail(null_argument(call, "comm"));
   const auto data_type = static_cast<DataType>(type);
   if (count > most_elements(data_type) / size_of_comm(comm)) return fail(too_many(call, data_type));
-  if (in == HIPS_IN_PLACE)
+  const bool is_root = comm->shared->communicator->rank() == root;
+  if (is_root && in == HIPS_IN_PLACE)
     return fail(
         Code::kInvalidArgument,
         fmt::format(
             "{}: `in` is HIPS_IN_PLACE; the root, {}, gives all sections as `in`, and may give the place of its "
             "own there as `out`",
             call, root));
-  const bool is_root = comm->shared->communicator->rank() == root;
   return CallArgs{.collective = Collective::kScatter,
                   .in = is_root ? bytes(in) : nullptr,
                   .out = bytes(out),

@@ -213,6 +213,10 @@ hips_status_t hips_start(hips_request_t request) {
           Code::kInvalidArgument,
           "hips_start: the request is of a hips_i...() call, which has started it; persistent "
           "ones come from hips_..._init()");
+    if (request->outstanding && !hips::comm::in_forked_child())
+      return Status::error(
+          Code::kInvalidArgument,
+          "hips_start: the last call of this request is outstanding; wait for it before the next start");
     return start_call(*request);
   });
 }
@@ -285,7 +289,7 @@ hips_status_t hips_request_free(hips_request_t* request) {
   return guarded([&]() -> Status {
     if (request == nullptr) return null_argument("hips_request_free", "request");
     // In a child of fork() the call is the parent's, and the handle's memory the child's.
-    if (*request != nullptr && (*request)->call->active() && !hips::comm::in_forked_child())
+    if (*request != nullptr && (*request)->outstanding && !hips::comm::in_forked_child())
       return Status::error(Code::kInvalidArgument,
                            "hips_request_free: the request is outstanding; wait for it first");
     retire(*request);

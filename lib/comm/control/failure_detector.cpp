@@ -157,7 +157,9 @@ void FailureDetector::on_answer(Rank from, const CallAnswer& answer) {
   }
   if (answer.last.kind == CallEntry::Kind::kDestroyed) {
     const CallEntry current = record_.current();
-    if (in_call() && answer.last.index < current.index) report_gone(from, current, "destroyed");
+    // One that has made the call was in it, and may have ended before this rank; this rank may be using the communicator again.
+    if (answer.asked.kind == CallEntry::Kind::kNone && in_call() && answer.last.index < current.index)
+      report_gone(from, current, "destroyed");
     return;
   }
   const CallEntry mine = record_.at(answer.asked.index);

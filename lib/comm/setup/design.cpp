@@ -15,6 +15,11 @@
 namespace hips::comm {
 namespace {
 
+/// What ranks compare of a secret, and errors and logs show.
+std::string secret_text(const std::string& secret) {
+  return secret.empty() ? std::string() : fmt::format("{:016x}", digest_of({}, {{"secret", secret}}));
+}
+
 /// The topology of `spec` for `size` ranks, with several ranks per server if `size` is a multiple of the servers.
 Result<Topology> fit_topology(const std::string& spec, Rank size) {
   Topology topology = parse_topology(spec);
@@ -183,7 +188,7 @@ Result<Design> design_or_throw(const CommunicatorOptions& options, const Config&
       return fail(with_origin(variable, builder.error()));
   }
   design.terms = {
-      {"job token", config.job_token},
+      {"job token", secret_text(config.job_token)},
       {"builder version", std::to_string(plan::kBuilderVersion)},
       {"number of ranks", std::to_string(size)},
       {"topology", design.topology.spec},

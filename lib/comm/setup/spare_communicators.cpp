@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/comm/fork_guard.hpp"
+
 namespace hips::comm {
 namespace {
 
@@ -44,7 +46,8 @@ SpareCommunicators::Taken SpareCommunicators::take() {
 }
 
 void SpareCommunicators::retire(std::unique_ptr<Communicator> communicator) {
-  if (communicator == nullptr) return;
+  // In a child of fork() the lock may be another thread's of the parent.
+  if (communicator == nullptr || in_forked_child()) return;
   std::vector<std::unique_ptr<Communicator>> kept;
   if (communicator->retire()) kept.push_back(std::move(communicator));
   communicator.reset();

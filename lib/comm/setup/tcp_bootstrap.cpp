@@ -1,3 +1,5 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -136,6 +138,12 @@ std::string rank_list(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
+/// An address and no name.
+bool is_literal(const std::string& host) {
+  in6_addr address{};
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 || inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
 /// For what else rank 0 opens: transports, shared memory, files of the program.
 constexpr std::size_t kSpareDescriptors = 128;
 
@@ -151,14 +159,13 @@ class RootBootstrap final : public Bootstrap {
     if (size() == 1) return Status::success();
     // A connection of each rank, now and later for control messages.
     allow_descriptors(2 * static_cast<std::size_t>(size()) + kSpareDescriptors);
-    auto listener = open_listener();
-    if (!listener) return listener.error();
+    if (Status status = open_listeners(); !status.ok()) return status;
     const std::int64_t deadline_ns = after(now_ns(), rendezvous_.connect_timeout_ns);
     std::vector<Link> pending;
     while (true) {
       const std::vector<Rank> missing = missing_ranks();
       if (missing.empty()) break;
-      std::vector<pollfd> fds{{listener->get(), POLLIN, 0}};
+      std::vector<pollfd> fds = listening();
       for (const Link& link : pending) fds.push_back({link.fd.get(), POLLIN, 0});
       for (const Link& link : members_)
         if (link.fd.valid()) fds.push_back({link.fd.get(), POLLIN, 0});
@@ -167,7 +174,9 @@ class RootBootstrap final : public Bootstrap {
             Code::kTimeout,
             fmt::format("{} of {} did not connect to {}:{} within {}", rank_list(missing), size(),
                         rendezvous_.host, rendezvous_.port, seconds(rendezvous_.connect_timeout_ns))));
-      auto has_news = [at = fds.begin() + 1]() mutable { return (at++)->revents != 0; };
+      auto has_news = [at = fds.begin() + static_cast<std::ptrdiff_t>(listeners_.size())]() mutable {
+        return (at++)->revents != 0;
+      };
       // Greeting adds members, which have no descriptor in `fds` yet.
       std::vector<Link*> with_news;
       for (Link& link : pending)
@@ -175,22 +184,23 @@ class RootBootstrap final : public Bootstrap {
       for (Rank r = 1; r < size(); ++r)
         if (member(r).fd.valid() && has_news())
           if (Status status = check_member(r); !status.ok())
-            return notify_late_ranks(give_up(std::move(status)), *listener, pending);
+            return notify_late_ranks(give_up(std::move(status)), pending);
       for (Link* const link : with_news)
         if (Status status = greet(*link); !status.ok()) {
           Status failure = give_up(std::move(status), link);
           link->fd.reset();
-          return notify_late_ranks(std::move(failure), *listener, pending);
+          return notify_late_ranks(std::move(failure), pending);
         }
       std::erase_if(pending, [](const Link& link) { return !link.fd.valid(); });
-      if (Status status = accept_all(*listener, pending); !status.ok()) {
+      if (Status status = accept_all(pending); !status.ok()) {
         status.rank = 0;
         status.message =
             fmt::format("rank 0, which has connections of {} of {} ranks: {}",
                         size() - static_cast<Rank>(missing_ranks().size()), size(), status.message);
-        return notify_late_ranks(give_up(std::move(status)), *listener, pending);
+        return notify_late_ranks(give_up(std::move(status)), pending);
       }
     }
+    listeners_.clear();
     return send_to_all(frame_with(BootstrapFrame::kWelcome, {}));
   }
 
@@ -245,26 +255,47 @@ class RootBootstrap final : public Bootstrap {
     return ranks;
   }
 
-  Status accept_all(const UniqueFd& listener, std::vector<Link>& pending) const {
-    while (true) {
-      auto fd = accept_tcp(listener.get(), rendezvous_.dead_after_ns);
-      if (!fd) return std::move(fd).error();
-      if (!*fd) return Status::success();
-      pending.push_back(Link{std::move(**fd), FrameReader{kMaxHelloBytes}, {}, {}});
+  Status accept_all(std::vector<Link>& pending) const {
+    for (const UniqueFd& listener : listeners_) {
+      while (true) {
+        auto fd = accept_tcp(listener.get(), rendezvous_.dead_after_ns);
+        if (!fd) return std::move(fd).error();
+        if (!*fd) break;
+        pending.push_back(Link{std::move(**fd), FrameReader{kMaxHelloBytes}, {}, {}});
+      }
     }
+    return Status::success();
   }
 
-  Result<UniqueFd> open_listener() {
+  [[nodiscard]] std::vector<pollfd> listening() const {
+    std::vector<pollfd> fds;
+    for (const UniqueFd& listener : listeners_) fds.push_back({listener.get(), POLLIN, 0});
+    return fds;
+  }
+
+  /// Members may reach any of the addresses that a name has. One that leads to this node alone, as Debian gives a host's own name,
+  /// is for others the name of the node: then all of its addresses are meant.
+  Status open_listeners() {
     auto addresses = resolve(rendezvous_.host, rendezvous_.port);
-    if (!addresses) return fail(addresses.error());
+    if (!addresses) return addresses.error();
+    const bool is_name = rendezvous_.host != "localhost" && !is_literal(rendezvous_.host);
     Status last;
+    if (is_name && std::ranges::all_of(*addresses, is_loopback))
+      *addresses = {any_address(AF_INET6, 0, rendezvous_.port), any_address(AF_INET, 0, rendezvous_.port)};
     for (const SocketAddress& address : *addresses) {
       auto listener = listen_tcp(address);
-      if (listener) return listener;
+      if (listener) {
+        listeners_.push_back(std::move(*listener));
+        continue;
+      }
+      // Another program's port; or this one's, where an address of IPv6 stands for all.
+      if (listener.error().sys_errno == EADDRINUSE && !listeners_.empty()) continue;
       last = std::move(listener.error());
+      if (last.sys_errno == EADDRINUSE) break;
     }
+    if (!listeners_.empty()) return Status::success();
     last.message += "; set HIPS_ROOT to an address of rank 0's node and a free port";
-    return fail(last);
+    return last;
   }
 
   /// Handles the hello of a pending connection once it is complete; drops the link unless it is a member's.
@@ -386,7 +417,7 @@ class RootBootstrap final : public Bootstrap {
 
   /// Keeps accepting for a moment, so that ranks that connect late get the same failure instead of a refused
   /// connection. Returns `failure`.
-  Status notify_late_ranks(Status failure, const UniqueFd& listener, std::vector<Link>& pending) {
+  Status notify_late_ranks(Status failure, std::vector<Link>& pending) {
     constexpr std::int64_t kStayNs = 2'000'000'000;
     ByteWriter body;
     body.put_status(failure);
@@ -399,7 +430,11 @@ class RootBootstrap final : public Bootstrap {
         if (!link.fd.valid()) continue;
         const auto state = link.reader.fill(link.fd.get());
         // Read first: closing a socket with unread bytes resets it, and the peer may lose our frame.
-        if (const auto bytes = link.reader.next(); bytes && decode_hello(*bytes)) {
+        const auto bytes = link.reader.next();
+        const auto hello = bytes ? decode_hello(*bytes) : std::nullopt;
+        if (hello && hello->token != rendezvous_.token) {
+          refuse(link, "its job token differs; check HIPS_JOB_TOKEN and HIPS_ROOT");
+        } else if (hello) {
           link.writer.push(frame);
           drain(link, deadline_ns);
           link.fd.reset();
@@ -410,15 +445,16 @@ class RootBootstrap final : public Bootstrap {
       }
       if (num_not_notified == 0) break;
       std::erase_if(pending, [](const Link& link) { return !link.fd.valid(); });
-      std::vector<pollfd> fds{{listener.get(), POLLIN, 0}};
+      std::vector<pollfd> fds = listening();
       for (const Link& link : pending) fds.push_back({link.fd.get(), POLLIN, 0});
       if (!wait_for(fds, deadline_ns)) break;
-      if (!accept_all(listener, pending).ok()) break;
+      if (!accept_all(pending).ok()) break;
     }
     return failure;
   }
 
   TcpRendezvous rendezvous_;
+  std::vector<UniqueFd> listeners_;
   std::vector<Link> members_;  ///< by rank; [0] is unused
   Status failure_;
 };
