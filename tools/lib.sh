@@ -34,13 +34,16 @@ packages_of() {
 # Installs what is missing of some groups; needs neither network nor rights where nothing is.
 install_packages() {
   local package missing=() as_root=()
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    section "This system has no packages of Debian; what takes the place of these is needed, and Meson says what is missing: $(packages_of "$@" | tr '\n' ' ')"
+    return 0
+  fi
   while read -r package; do
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing+=("$package")
+    # A package may be there for several architectures.
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
   done < <(packages_of "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
   section "Installing ${missing[*]}"
-  command -v apt-get >/dev/null ||
-    die "apt-get is missing; install the equivalents of these Debian packages yourself: ${missing[*]}"
   if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null || die "neither root nor sudo; as root: apt-get install ${missing[*]}"
     as_root=(sudo)

@@ -29,8 +29,8 @@ extern "C" {
 typedef struct hips_ps_model* hips_ps_model_t;
 
 /*
- * first: `count` elements that the model begins with, used while hips_ps_model_create() runs, on the nodes of shards only; null:
- * zeros. num_shards: shard s lies on node s; 0: one on each node, where nothing is scheduled; never more than nodes. delay_max: UINT64_MAX: no
+ * first: `count` elements that the model begins with, used while hips_ps_model_create() runs, on the lowest rank of each node with a
+ * shard only; null there: zeros. num_shards: shard s lies on node s; 0: one on each node, where nothing is scheduled; never more than nodes. delay_max: UINT64_MAX: no
  * limit. sends_at_once: 1: updates and values are not scheduled, as they are not with shards below 64 KiB or on more than half of the
  * nodes.
  */

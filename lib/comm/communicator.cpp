@@ -393,7 +393,11 @@ std::optional<Status> Communicator::test(PendingCall& call, std::uint64_t index,
 Status Communicator::finish(PendingCall& call, std::uint64_t index) {
   const ProgressLock lock(*this);
   // A small call is often complete by now; that saves setting up the wait.
-  backend_->advance();
+  try {
+    backend_->advance();
+  } catch (...) {
+    (void)found_exception();
+  }
   Status status = call.done() ? call.wait({}) : wait(call);
   close(status, index);
   return status;
@@ -472,7 +476,12 @@ void Communicator::advance_if_free() {
     ~Release() { progressing.store(false, std::memory_order_release); }
   } const release{progressing_};
   // Checked again under the lock: without outstanding requests, calls take no lock.
-  if (num_outstanding_.load(std::memory_order_acquire) > 0) backend_->advance();
+  if (num_outstanding_.load(std::memory_order_acquire) == 0) return;
+  try {
+    backend_->advance();
+  } catch (...) {
+    (void)found_exception();  // it is this communicator's, whoever waits
+  }
 }
 
 }  // namespace hips::comm

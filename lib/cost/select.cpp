@@ -319,7 +319,7 @@ std::size_t choose(const Topology& topology, Medium medium, std::span<const Cand
     if (is_tree && bytes > (candidate.tried.middle_seconds > 0 ? kMostTriedTreeBytes : kMostTreeBytes))
       continue;
     const double seconds = expected_seconds(topology, medium, candidate, bytes);
-    if (seconds >= kWorthIt * least) continue;
+    if (!(seconds < kWorthIt * least)) continue;  // nor one whose time is no number
     best = i;
     least = seconds;
   }

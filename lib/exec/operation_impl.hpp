@@ -61,6 +61,7 @@ class OperationImpl final : public Operation {
   std::shared_ptr<const Layout> layout_;
   std::int32_t steps_left_ = 0;
   std::int32_t posts_in_flight_ = 0;
+  bool pooled_ = false;      ///< it is in the team's pool, for good
   bool mismatched_ = false;  ///< a message belongs to another call; nothing more is reduced or sent
   std::int64_t begin_ns_ = 0;
   std::vector<StepState> steps_;

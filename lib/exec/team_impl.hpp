@@ -120,6 +120,7 @@ class TeamImpl final : public Team {
   [[nodiscard]] PortSet ports_of(const Layout& layout) const;
   void take_handed_over();
   void take_new_programs();
+  std::size_t idle_place();
   std::shared_ptr<OperationImpl> idle_operation();
   /// Begins the operation. It is done, with an error, if memory runs out.
   void begin_guarded(OperationImpl& operation);
@@ -236,6 +237,7 @@ class TeamImpl final : public Team {
   std::vector<CompiledProgram> new_programs_;
   std::int32_t num_programs_ = 0;  ///< including new_programs_
   std::vector<std::shared_ptr<OperationImpl>> handed_over_;
+  std::shared_ptr<OperationImpl> spare_;  ///< an idle one, for a thread that hands its start over
   std::vector<bool> left_;
   bool any_left_ = false;
   /// Segments whose connection broke before they were confirmed. If the peer has left, it has received them,

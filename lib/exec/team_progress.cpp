@@ -21,7 +21,12 @@ constexpr std::size_t kMaxLayouts = 1024, kMostStepsOfLayouts = std::size_t{1} <
 std::shared_ptr<Operation> TeamImpl::start(const OperationArgs& args) {
   if (const std::unique_lock driving(engine_, std::try_to_lock); driving) return start_in_progress(args);
   // Another thread drives progress and may be asleep. It begins the operation for this thread.
-  auto operation = std::make_shared<OperationImpl>(*this);
+  std::shared_ptr<OperationImpl> operation;
+  {
+    const std::lock_guard lock(control_mutex_);
+    operation = std::move(spare_);
+  }
+  if (!operation) operation = std::make_shared<OperationImpl>(*this);
   operation->args_ = args;
   operation->done_.store(false, std::memory_order_relaxed);
   {
@@ -53,9 +58,15 @@ void TeamImpl::take_handed_over() {
     has_handed_over_.store(false, std::memory_order_relaxed);
   }
   for (auto& operation : operations) {
-    pool_.push_back(operation);
+    if (!std::exchange(operation->pooled_, true)) pool_.push_back(operation);
     begin_guarded(*operation);
   }
+  drop_finished();
+  // For the next one: else each would leave one more in the pool.
+  const std::size_t idle = idle_place();
+  if (idle == pool_.size()) return;
+  const std::lock_guard lock(control_mutex_);
+  if (!spare_) spare_ = pool_[idle];
 }
 
 void TeamImpl::begin_guarded(OperationImpl& operation) {
@@ -64,7 +75,8 @@ void TeamImpl::begin_guarded(OperationImpl& operation) {
   if (ended_) finish(operation, failure_);
 }
 
-std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
+/// Of an idle operation in the pool; behind its end if there is none.
+std::size_t TeamImpl::idle_place() {
   // The last one is in the caches; with many outstanding requests those after it are idle, and the first ones are not.
   for (std::size_t looked = 0; looked < pool_.size(); ++looked) {
     const std::size_t at = (last_idle_ + looked) % pool_.size();
@@ -74,10 +86,18 @@ std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
     // use_count() does not order this after the last reads of the thread that gave up its reference.
     std::atomic_thread_fence(std::memory_order_acquire);
     last_idle_ = at;
-    return operation;
+    return at;
   }
-  pool_.push_back(std::make_shared<OperationImpl>(*this));
-  return pool_.back();
+  return pool_.size();
+}
+
+std::shared_ptr<OperationImpl> TeamImpl::idle_operation() {
+  const std::size_t at = idle_place();
+  if (at == pool_.size()) {
+    pool_.push_back(std::make_shared<OperationImpl>(*this));
+    pool_.back()->pooled_ = true;
+  }
+  return pool_[at];
 }
 
 std::shared_ptr<const Layout> TeamImpl::layout_for(const OperationArgs& args) {

@@ -637,6 +637,31 @@ TEST(CommunicatorOfC, ATopologyThatOneRankRefusesIsAnErrorOfAll) {
   expect_right(outcomes_of(2, body));
 }
 
+TEST(RequestsOfC, KeepTheirMemoryUntilTheyHaveEnded) {
+  const auto body = [](int rank, const Ready&) -> std::string {
+    hips_comm_t comm = nullptr;
+    if (hips_comm_create(nullptr, nullptr, &comm) != HIPS_OK) return hips_last_error();
+    // Of any size: what is copied at the end counts as what is sent.
+    for (const std::uint64_t count : {1, 20'000}) {
+      void *in = nullptr, *out = nullptr;
+      if (hips_mem_alloc(2 * count * sizeof(float), &in) != HIPS_OK ||
+          hips_mem_alloc(count * sizeof(float), &out) != HIPS_OK)
+        return hips_last_error();
+      hips_request_t request = HIPS_REQUEST_NULL;
+      if (hips_ireduce_scatter_block(in, out, count, HIPS_FLOAT32, HIPS_SUM, comm, &request) != HIPS_OK)
+        return hips_last_error();
+      for (void* const memory : {in, out})
+        if (hips_mem_free(memory) != HIPS_ERR_INVALID_ARGUMENT) return "memory of a call was freed";
+      if (hips_wait(&request) != HIPS_OK) return hips_last_error();
+      for (void* const memory : {in, out})
+        if (hips_mem_free(memory) != HIPS_OK) return hips_last_error();
+    }
+    if (hips_comm_destroy(comm) != HIPS_OK) return hips_last_error();
+    return rank >= 0 ? "right" : "";
+  };
+  expect_right(outcomes_of(2, body));
+}
+
 TEST(CommunicatorOfC, OnlyTheRootGivesTheInputOfAScatter) {
   const auto body = [](int rank, const Ready&) -> std::string {
     hips_comm_t comm = nullptr;

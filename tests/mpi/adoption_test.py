@@ -99,6 +99,13 @@ class Adoption(Case):
         self.assertEqual(reasons[BEFORE], 1500, outcome.text())
         self.assertEqual(calls + reasons["trial of native MPI by the guard"], 3, outcome.text())
 
+    def test_traces_are_named_by_the_ranks_of_the_job(self):
+        # The first communicator of each process has only some of them.
+        for ranks in possible(4):
+            with self.subTest(ranks=ranks), tempfile.TemporaryDirectory() as folder:
+                self.assert_exact(adopt(ranks, "parts", 12, HIPS_ADOPT="always", HIPS_TRACE=folder))
+                self.assertEqual(sorted(os.listdir(folder)), [f"trace-{rank}.json" for rank in range(ranks)])
+
     def test_parts_are_adopted_each_in_its_own_time(self):
         for ranks in possible(2, 3, 4):
             with self.subTest(ranks=ranks):

@@ -88,6 +88,22 @@ TEST(GuardReport, ADecisionSaysNothingOfTheCallsBeforeTheLastOneAndSetUpIsNoSavi
   EXPECT_THAT(report.text("Open MPI v4.1.4", 0, 4), HasSubstr("HiPS saved 0.300 s, set-up included\n"));
 }
 
+TEST(GuardReport, TheFirstLineCountsWhatTrialsTakeBesideTheCallsAndWhatIsNotTimed) {
+  CallReport report;
+  report.set_run_time(10'000'000'000);
+  report.add_taken("MPI_COMM_WORLD", 4, "plan", {.calls = 10, .bytes = 8, .time_ns = 1'000'000'000});
+  Guard guard(true);
+  guard.set(kSmall, {TuningChoice::kHips, 400'000, 800'000});
+  report.add_classes("MPI_COMM_WORLD", 4, {{kSmall, {.by_hips = 10, .hips_ns = 1'000'000'000}}}, &guard);
+  report.add_trial_time(300'000'000, 200'000'000);
+  report.add_untimed();
+  EXPECT_THAT(
+      report.text("Open MPI v4.1.4", 0, 4),
+      StartsWith(
+          "hips report: collectives took 1.500 s of 10.000 s (15.0 %) without 1 non-blocking call of native "
+          "MPI; natively they would have taken 2.300 s, by the trials: HiPS saved 0.800 s, set-up included\n"));
+}
+
 TEST(GuardReport, AReportOfThousandsOfCommunicatorsIsShort) {
   CallReport report;
   for (int i = 0; i < 5000; ++i) {

@@ -65,6 +65,12 @@ Extents extents_of(const CallArgs& args, Rank rank) {
 
 }  // namespace
 
+CallMemory memory_of(const CallArgs& args, Rank rank) {
+  const Extents extents = extents_of(args, rank);
+  const std::size_t element_bytes = size_of(args.type);
+  return {{args.in, extents.in.elements * element_bytes}, {args.out, extents.out.elements * element_bytes}};
+}
+
 Status check_arguments(const CallArgs& args, Rank rank, Rank size) {
   const auto wrong = [&](std::string message) {
     return Status::error(Code::kInvalidArgument,

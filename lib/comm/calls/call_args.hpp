@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include <hips/status.hpp>
 #include <hips/topology.hpp>
@@ -73,6 +74,12 @@ inline bool same_allreduce(const CallArgs& a, const CallArgs& b) {
          a.out == b.out && a.count == b.count && a.type == b.type && a.op == b.op &&
          a.priority == b.priority && !is_user(a.op);
 }
+
+/// The memory that a valid call reads and writes on a rank. An in-place call has an empty input.
+struct CallMemory {
+  std::span<const std::byte> in, out;
+};
+CallMemory memory_of(const CallArgs& args, Rank rank);
 
 /// Returns the first invalid argument of `rank` of `size` ranks as kInvalidArgument, or success.
 Status check_arguments(const CallArgs& args, Rank rank, Rank size);

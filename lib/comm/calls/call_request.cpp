@@ -23,10 +23,9 @@ Status CallRequest::renew(const CallArgs& args) {
 }
 
 Status CallRequest::set(const CallArgs& args) {
-  if (Status status = call_->set(args); !status.ok()) {
-    args_ = {.collective = Collective::kBarrier};  // equal to no later arguments
-    return status;
-  }
+  // Where this fails half-way, the call is that of no arguments. The sections of the last ones live until it is over.
+  const CallArgs last = std::exchange(args_, {.collective = Collective::kBarrier});
+  if (Status status = call_->set(args); !status.ok()) return status;
   args_ = args;  // keeps the sections alive that the call refers to
   if (is_user(args.op) || is_user(op_hold_.op())) op_hold_ = reduce::UserOpHold(args.op);
   return Status::success();
@@ -38,7 +37,11 @@ Status CallRequest::start() {
     return Status::error(
         Code::kInvalidArgument,
         "start: the last call of this request is outstanding; wait for it before the next start");
-  if (Status status = communicator_.start(*call_, args_, index_); !status.ok()) return status;
+  buffers_.hold(args_, communicator_.rank());
+  if (Status status = communicator_.start(*call_, args_, index_); !status.ok()) {
+    buffers_.drop();
+    return status;
+  }
   active_ = true;
   polls_.num = 0;
   if (!status_.ok()) status_ = {};
@@ -55,6 +58,7 @@ bool CallRequest::test() {
   std::optional<Status> end = communicator_.test(*call_, index_, polls_);
   if (!end) return false;
   if (!end->ok()) status_ = *std::move(end);
+  buffers_.drop();
   active_ = false;
   return true;
 }
@@ -63,6 +67,7 @@ Status CallRequest::wait() {
   if (in_forked_child()) return check_not_forked();
   if (active_) {
     Status status = communicator_.finish(*call_, index_);
+    buffers_.drop();
     active_ = false;
     return status;
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "lib/comm/calls/held_buffers.hpp"
 #include "lib/comm/calls/pending_call.hpp"
 #include "lib/comm/calls/request.hpp"
 #include "lib/comm/communicator.hpp"
@@ -32,6 +33,7 @@ class CallRequest final : public Request {
   CallArgs args_;
   reduce::UserOpHold op_hold_;
   std::unique_ptr<PendingCall> call_;
+  HeldBuffers buffers_;  ///< while it is active
   bool active_ = false;
   std::uint64_t index_ = 0;    ///< in the call record; 0 before the first start
   Communicator::Polls polls_;  ///< since the last start

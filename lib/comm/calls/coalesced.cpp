@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/comm/calls/call_args.hpp"
 
 namespace hips::comm {
@@ -77,6 +78,8 @@ Status Coalescer::allreduce(std::span<const CoalescedBuffer> list, ReduceOp op) 
       if (first.ok()) keep(launch(bucket, op));
     });
   } catch (const std::bad_alloc&) {
+    // The others wait for buckets that this rank will not send.
+    (void)communicator_.fail_all(status_of_exception());
     // The caller owns the vectors again: no outstanding call may use them.
     small_.clear();
     for (Bucket& bucket : buckets_) (void)finish(bucket);

@@ -236,7 +236,7 @@ Status TeamCall::deliver() {
 }
 
 bool TeamCall::is_section_in_place() const {
-  return args_.collective == Collective::kScatter && args_.in != nullptr &&
+  return args_.collective == Collective::kScatter && parts_.rank == args_.root && args_.in != nullptr &&
          args_.out ==
              args_.in + args_.sections->first(static_cast<std::size_t>(parts_.rank)) * size_of(args_.type);
 }

@@ -45,6 +45,8 @@ class WorkBuffers {
     std::size_t bytes_ = 0;
   };
 
+  WorkBuffers() { spare_.reserve(kMost); }  // give_back() allocates nothing
+
   /// Returns at least `bytes` uninitialised bytes. May throw std::bad_alloc.
   Buffer take(std::size_t bytes) {
     {

@@ -38,9 +38,12 @@ int end_trial(CommRecord& record, const NativeCollective& native, MPI_Comm comm,
   Guard& guard = record.guard();
   guard.add_sample(of, ns, SystemClock::instance().now_ns());
   if (!guard.complete(of)) return code;
-  if (const Status status = guard.is_review(of) ? mean_over_ranks(*record.communicator(), guard.samples(of))
-                                                : max_over_ranks(*record.communicator(), guard.samples(of));
-      !status.ok()) {
+  const SystemClock& clock = SystemClock::instance();
+  const std::int64_t begin_ns = clock.now_ns();
+  const Status status = guard.is_review(of) ? mean_over_ranks(*record.communicator(), guard.samples(of))
+                                            : max_over_ranks(*record.communicator(), guard.samples(of));
+  record.add_trial_time(0, clock.now_ns() - begin_ns);
+  if (!status.ok()) {
     // Other ranks may not have seen it.
     guard.begin_again(of);
     if (record.leaves_after(status)) record.leave_hips();
@@ -79,9 +82,12 @@ int run_trial(CommRecord& record, const NativeCollective& native, ProgramCall& c
   if (const Status wrong = comm::check_arguments(call.args, record.rank(), record.size()); !wrong.ok())
     return raise_error(comm, record, wrong, function);
   if (const int code = call.check_types(); code != MPI_SUCCESS) return code;
+  const SystemClock& clock = SystemClock::instance();
+  std::int64_t begin_ns = clock.now_ns();
   const Status status = record.guard().is_review(of)
                             ? Status::success()
                             : compare_arguments(communicator, call.args, record.guard(), of);
+  record.add_trial_time(clock.now_ns() - begin_ns, 0);
   if (!status.ok()) {
     // Of a communicator that has not failed all ranks know at this call what they passed.
     if (communicator.failure().ok())
@@ -96,8 +102,7 @@ int run_trial(CommRecord& record, const NativeCollective& native, ProgramCall& c
     delegate_by_guard(record.guard().is_review(of) ? "native MPI in a review by the guard"
                                                    : "trial of native MPI by the guard",
                       record);
-  const SystemClock& clock = SystemClock::instance();
-  const std::int64_t begin_ns = clock.now_ns();
+  begin_ns = clock.now_ns();
   const auto [code, failed_everywhere, is_too_long] =
       is_native ? ExecutedCall{.code = call_native(&record, native, call.passed, of)}
                 : execute_and_count(record, native, call);

@@ -9,6 +9,14 @@
 namespace hips::mpi::detail {
 namespace {
 
+/// Starts a call of native MPI, whose time the report does not know.
+int start_natively(const NativeCollective& native, const CollectiveArguments& passed, MPI_Request* request) {
+  const int code = native.start(passed, request);
+  MpiProcess& process = MpiProcess::instance();
+  if (code == MPI_SUCCESS && process.reports()) process.report().add_untimed();
+  return code;
+}
+
 /// Whether HiPS executes a call that becomes a request, now that its communicator can: by its arguments and
 /// by the guard's decision. An undecided class is HiPS'.
 bool admit_call(CommRecord& record, const NativeCollective& native, CallForm form, const ProgramCall& call) {
@@ -43,14 +51,14 @@ CommRecord* record_for_request(const NativeCollective& native, const CollectiveA
   }
   if (record != nullptr && record->waits()) {
     const JudgedCall judged = judge(passed, *record);
-    code = native.start(passed, request);
+    code = start_natively(native, passed, request);
     record->note_waiting(!is_refusal(code) && judged.eligibility == Eligibility::kEligible
                              ? std::optional(judged.bytes)
                              : std::nullopt);
     return nullptr;
   }
   const Admission admission = admit_record(record, function, code);
-  if (admission == Admission::kNative) code = native.start(passed, request);
+  if (admission == Admission::kNative) code = start_natively(native, passed, request);
   return admission == Admission::kHips ? record : nullptr;
 }
 
@@ -73,7 +81,7 @@ int start_nonblocking(CommRecord& record, const NativeCollective& native, Progra
   const MPI_Comm comm = passed_call.passed.comm;
   const char* const function = native.name(CallForm::kNonblocking);
   if (!admit_call(record, native, CallForm::kNonblocking, passed_call))
-    return take_back_refused(record, native.start(passed_call.passed, request));
+    return take_back_refused(record, start_natively(native, passed_call.passed, request));
   std::unique_ptr<KeptCall> kept;
   if (passed_call.is_kept()) kept = std::make_unique<KeptCall>(passed_call.passed, record, make);
   ProgramCall& call = kept ? *kept->call : passed_call;
@@ -89,7 +97,7 @@ int start_nonblocking(CommRecord& record, const NativeCollective& native, Progra
   auto made = MpiRequest::make_nonblocking(record, function, call, std::move(kept));
   if (!made && is_too_long(record, call, made.error())) {
     delegate_as(Eligibility::kOtherType, record, native, CallForm::kNonblocking, passed_call.passed);
-    return take_back_refused(record, native.start(passed_call.passed, request));
+    return take_back_refused(record, start_natively(native, passed_call.passed, request));
   }
   if (!made) return raise_error(comm, record, made.error(), function);
   return give_handle(comm, std::move(*made), true, request);

@@ -455,6 +455,7 @@ void CommRecord::end(MpiProcess& process) {
   if (counts_) {
     process.report().add_classes(name_, size_, class_times_, guard_.get());
     process.report().add_native_time(other_native_ns_);
+    process.report().add_trial_time(compared_ns_, decided_ns_);
   }
   if (!communicator_) return;
   if (tuning_ != nullptr && guard_) keep_trials();

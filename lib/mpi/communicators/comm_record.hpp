@@ -129,6 +129,11 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   void count(const CallTally& tally);
   /// Adds the time of a blocking call for the report, where counts(); without a class: of a call that HiPS could not execute.
   void add_time(const std::optional<CallClass>& of, bool by_hips, std::int64_t ns);
+  /// The same of what trials need beside the calls: CallReport::add_trial_time().
+  void add_trial_time(std::int64_t compared_ns, std::int64_t decided_ns) {
+    compared_ns_ += compared_ns;
+    decided_ns_ += decided_ns;
+  }
   /// True at the first call: each communicator prints one error.
   bool first_error() { return !std::exchange(error_printed_, true); }
 
@@ -180,7 +185,7 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   SectionsCache sections_;
   bool counts_ = false;
   ClassTimes class_times_;
-  std::int64_t other_native_ns_ = 0;
+  std::int64_t other_native_ns_ = 0, compared_ns_ = 0, decided_ns_ = 0;
 
   std::mutex mutex_;                  ///< guards the following members
   MpiProcess* reports_to_ = nullptr;  ///< set by end(): counts go there afterwards

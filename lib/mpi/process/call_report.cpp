@@ -71,6 +71,17 @@ void CallReport::add_native_time(std::int64_t ns) {
   other_native_ns_ += ns;
 }
 
+void CallReport::add_trial_time(std::int64_t compared_ns, std::int64_t decided_ns) {
+  const std::lock_guard lock(mutex_);
+  compared_ns_ += compared_ns;
+  decided_ns_ += decided_ns;
+}
+
+void CallReport::add_untimed() {
+  const std::lock_guard lock(mutex_);
+  ++num_untimed_;
+}
+
 void CallReport::add_set_up(std::int64_t ns) {
   const std::lock_guard lock(mutex_);
   set_up_ns_ += ns;
@@ -107,6 +118,8 @@ CallReport::Totals CallReport::totals() const {
   for (const auto& [key, tally] : taken_) all.taken += tally;
   for (const auto& [reason, calls] : delegated_) all.delegated += calls;
   all.native_ns = other_native_ns_;
+  all.trials_ns = compared_ns_ + decided_ns_;
+  all.saved_ns = -decided_ns_;
   for (const auto& [key, entry] : classes_) {
     all.native_ns += entry.time.native_ns;
     all.saved_ns += entry.saved_ns;
@@ -119,6 +132,9 @@ std::string CallReport::summary(const Totals& totals) const {
   const double took_s = seconds(totals.collectives_ns());
   std::string text = fmt::format("collectives took {:.3f} s of {:.3f} s ({:.1f} %)", took_s, seconds(run_ns_),
                                  run_ns_ > 0 ? 100 * took_s / seconds(run_ns_) : 0.0);
+  if (num_untimed_ > 0)
+    text += fmt::format(" without {} non-blocking {} of native MPI", num_untimed_,
+                        num_untimed_ == 1 ? "call" : "calls");
   if (totals.taken.calls == 0) return text + "; native MPI executed all of them";
   if (!totals.is_compared)
     return text + "; this run tried no call with native MPI, so what HiPS saved is not known";
@@ -235,6 +251,8 @@ std::string CallReport::json(const std::string& native, int rank, int size) cons
                       {"collectives_seconds", seconds(sums.collectives_ns())},
                       {"hips_seconds", seconds(sums.taken.time_ns)},
                       {"native_seconds", seconds(sums.native_ns)},
+                      {"trials_seconds", seconds(sums.trials_ns)},
+                      {"untimed_calls", num_untimed_},
                       {"set_up_seconds", seconds(set_up_ns_)},
                       {"set_ups", num_set_up_}};
   if (sums.is_compared) report["saved_seconds"] = seconds(sums.saved_ns - set_up_ns_);

@@ -79,6 +79,11 @@ class CallReport {
   void add_delegated(const std::string& reason, std::uint64_t calls = 1);
   /// Adds the time of calls that native MPI executed and that have no class.
   void add_native_time(std::int64_t ns);
+  /// Adds the time in which ranks compared arguments before a trial, and times after the last one of a class. The latter is no time of
+  /// a program without HiPS; in the former it would wait for the same ranks.
+  void add_trial_time(std::int64_t compared_ns, std::int64_t decided_ns);
+  /// Adds a non-blocking call of native MPI, whose time is not known.
+  void add_untimed();
   /// Adds the set-up of a communicator.
   void add_set_up(std::int64_t ns);
   /// The time from MPI_Init to now.
@@ -106,9 +111,9 @@ class CallReport {
   struct Totals {
     CallTally taken;
     std::uint64_t delegated = 0;
-    std::int64_t native_ns = 0, saved_ns = 0;
+    std::int64_t native_ns = 0, trials_ns = 0, saved_ns = 0;
     bool is_compared = false;  ///< some class of HiPS has been timed beside native MPI
-    [[nodiscard]] std::int64_t collectives_ns() const { return taken.time_ns + native_ns; }
+    [[nodiscard]] std::int64_t collectives_ns() const { return taken.time_ns + native_ns + trials_ns; }
   };
   [[nodiscard]] Totals totals() const;
   [[nodiscard]] std::string summary(const Totals& totals) const;
@@ -118,8 +123,8 @@ class CallReport {
   std::map<CommPlan, CallTally> taken_;
   std::map<std::string, std::uint64_t> delegated_;
   std::map<CommClass, ClassEntry> classes_;
-  std::int64_t other_native_ns_ = 0, set_up_ns_ = 0, run_ns_ = 0;
-  std::uint64_t num_set_up_ = 0;
+  std::int64_t other_native_ns_ = 0, set_up_ns_ = 0, compared_ns_ = 0, decided_ns_ = 0, run_ns_ = 0;
+  std::uint64_t num_set_up_ = 0, num_untimed_ = 0;
   std::string guard_mode_ = "off";
 };
 

@@ -75,13 +75,27 @@ Status SharedModel::set_up(comm::SetUpExchanges& exchanges) {
   num_shards = std::min({num_shards, num_nodes, options_.count, std::uint64_t{UINT16_MAX}});
   shards_ = {.count = options_.count, .type = options_.type, .num = static_cast<std::uint16_t>(num_shards)};
   constexpr std::size_t kLongest = 0;  // any slot has room for a part
+  const comm::Blob has_first{std::byte{options_.first != nullptr}};
   const auto opened =
-      setup.open(Status::success(), {}, kLongest,
+      setup.open(Status::success(), has_first, kLongest,
                  [this](Rank /*from*/, std::span<const std::byte> messages) { return receive(messages); });
   if (!opened) return opened.error();
-  auto mail = setup.connect(Status::success());
+  auto mail = setup.connect(compare_first(setup.places(), *opened));
   if (!mail) return mail.error();
   return exchanges.agree(begin_to_serve(setup.places(), std::move(*mail), setup.spin()));
+}
+
+/// Shards begin with given values, or all with zeros. `has_first`: by rank.
+Status SharedModel::compare_first(const RankPlaces& places, std::span<const comm::Blob> has_first) const {
+  const auto of = [&](std::size_t node) { return static_cast<std::size_t>(places.service_of[node]); };
+  for (std::size_t node = 1; node < shards_.num; ++node)
+    if (has_first[of(node)] != has_first[of(0)])
+      return Status::error(
+          Code::kMismatch,
+          fmt::format("model: of ranks {} and {}, which have shards, only one passes first values", of(0),
+                      of(node)),
+          Scope::kCommunicator);
+  return Status::success();
 }
 
 /// Local; afterwards this rank can call and be called.

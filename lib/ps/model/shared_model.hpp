@@ -62,6 +62,7 @@ class SharedModel {
   SharedModel(comm::Communicator& members, SharedModelOptions options);
   Status set_up();
   Status set_up(comm::SetUpExchanges& exchanges);
+  [[nodiscard]] Status compare_first(const RankPlaces& places, std::span<const comm::Blob> has_first) const;
   Status begin_to_serve(const RankPlaces& places, std::unique_ptr<TransportMail> mail, SpinLimits spin);
   Status receive(std::span<const std::byte> messages);
 

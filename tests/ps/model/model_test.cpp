@@ -10,6 +10,7 @@
 #include <hips/ps_model.hpp>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -152,6 +153,17 @@ TEST(Model, RanksThatDisagreeGetOneError) {
                   return error_text([&] { Model<float> model(comm, {.count = 0}); });
                 }),
             "invalid argument: model: count is 0; expected the number of elements");
+  EXPECT_EQ(run(2,
+                [](int rank, const Ready&) -> std::string {
+                  Communicator comm = Communicator::from_environment();
+                  const std::vector<float> first(10, 1);
+                  return error_text([&] {
+                    Model<float> model(comm,
+                                       {.count = 10, .first = std::span(first).first(rank == 0 ? 10 : 0)});
+                  });
+                },
+                {{"HIPS_TOPO", "switch:2"}}),
+            "mismatch: model: of ranks 0 and 1, which have shards, only one passes first values");
 }
 
 TEST(Model, ADeathEndsTheCallsOfAllRanks) {
