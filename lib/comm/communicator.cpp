@@ -480,7 +480,7 @@ void Communicator::advance_if_free() {
   try {
     backend_->advance();
   } catch (...) {
-    (void)found_exception();  // it is this communicator's, whoever waits
+    (void)found_exception();  // it is this communicator's, and not that of the call that waits
   }
 }
 
