@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "python/hips_torch/tensors.hpp"
+
 namespace hips::torch_backend {
 
 SparseSum::SparseSum(const at::Tensor& tensor) : tensor_(tensor), elements_(tensor.detach().coalesce()) {}
