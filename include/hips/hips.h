@@ -170,7 +170,9 @@ typedef enum {
   /* As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. Unlike in MPI,
    * several threads may test and wait for different requests at once. */
   HIPS_THREAD_SERIALIZED = 0,
-  HIPS_THREAD_SINGLE = 1, /* one thread makes all calls, requests included; small requests cost less */
+  /* Never two threads at once, requests included, and while there are requests no other thread waits on another communicator,
+   * which makes progress on all; small requests cost less. */
+  HIPS_THREAD_SINGLE = 1,
   /* Deprecated name of HIPS_THREAD_SERIALIZED. It allows less than MPI_THREAD_MULTIPLE does. */
   HIPS_THREAD_MULTIPLE = HIPS_THREAD_SERIALIZED
 } hips_thread_mode_t;

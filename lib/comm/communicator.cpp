@@ -351,7 +351,6 @@ Status Communicator::start(PendingCall& call, const CallArgs& args, std::uint64_
     watch_->record().end(index);
     return watch_->failed() ? watch_->failure() : status;
   }
-  requester_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   // From here on other threads may make progress on the call, and this thread needs the lock.
   num_outstanding_.store(num_outstanding_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   // With one rank, the call is already complete.
@@ -466,10 +465,6 @@ std::optional<SpareNote> Communicator::spare_note() const {
 
 void Communicator::advance_if_free() {
   if (num_outstanding_.load(std::memory_order_acquire) == 0) return;
-  // The one thread of such a communicator takes no lock that keeps others out.
-  if (mode_ == ThreadMode::kSingle && !has_progress_thread_ &&
-      requester_.load(std::memory_order_relaxed) != std::this_thread::get_id())
-    return;
   if (progressing_.exchange(true, std::memory_order_acquire)) return;
   struct Release {
     std::atomic<bool>& progressing;

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -266,7 +265,6 @@ class Communicator final {
   std::int64_t timeout_ns_ = INT64_MAX;
   bool has_own_timeout_ = false;
   ThreadMode mode_{};
-  std::atomic<std::thread::id> requester_{};  ///< that started the last request
   bool has_progress_thread_ = false;
   std::atomic<bool> in_call_{false};
   /// Held by the thread that makes progress, if a request is outstanding.
