@@ -179,6 +179,16 @@ class Communicator {
     return Communicator(newcomm);
   }
 
+  /// Makes a communicator of the ranks that have neither died nor destroyed this one, in their order, planned on what they occupy of
+  /// the topology. Collective over them, once this one has failed; it stays failed. Ranks that die meanwhile are left out, too.
+  ///
+  /// Errors   as create(), on all ranks. kTimeout: a rank that is left has not called it within HIPS_TIMEOUT.
+  [[nodiscard]] Communicator shrink() {
+    hips_comm_t newcomm = nullptr;
+    throw_if_failed(hips_comm_shrink(comm_, &newcomm));
+    return Communicator(newcomm);
+  }
+
   /// Ends the calls on all ranks: a blocked or outstanding one, and every later one, throws kAborted with
   /// this rank and `text`. The communicator stays failed. Without effect when it has failed before.
   ///

@@ -237,6 +237,15 @@ HIPS_API hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hip
 /* Another communicator of the same ranks and plans; calls on one wait for none on the other. Collective. */
 HIPS_API hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* newcomm);
 
+/*
+ * What is left of a communicator that has failed: *newcomm has the ranks that have neither died nor destroyed `comm`, in their order,
+ * and is planned on the part of the topology that they occupy. Ranks that die meanwhile are left out, too. Collective over the ranks
+ * that are left: each of them calls it once its calls on `comm` have ended with an error. `comm` stays failed; destroy it
+ * before or after, but not while others shrink it. Where a network breaks in two, each half gets a communicator of its own: look at its size.
+ * As long as hips_comm_create(), and up to half a second until it is sure who has died.
+ */
+HIPS_API hips_status_t hips_comm_shrink(hips_comm_t comm, hips_comm_t* newcomm);
+
 HIPS_API hips_status_t hips_comm_rank(hips_comm_t comm, int* rank);
 HIPS_API hips_status_t hips_comm_size(hips_comm_t comm, int* size);
 

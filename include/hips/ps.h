@@ -68,6 +68,26 @@ HIPS_API hips_status_t hips_ps_table_destroy(hips_ps_table_t table);
 HIPS_API hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text);
 
 /*
+ * After a rank has died: makes a table on `comm`, of ranks that are left of those of `failed` (hips_comm_shrink()), with what is
+ * left of its rows. Collective over `comm`; each rank passes its own handle of `failed`, which no thread uses; it has failed then,
+ * on all ranks of its communicator, and is still to be destroyed. Rows stay on the nodes that have them. In place of a row that is
+ * gone with its node comes a replica that a node has (hips_ps_intent()), else the first row: it is lost. *num_lost, if not null,
+ * is how many are, at most, the same on all ranks: where the home of keys is gone, HiPS does not know which of them had been used, and counts each that
+ * is nowhere.
+ *
+ * A push that had ended before the failure is in its row, unless that is lost or a replica stands in for it, which lacks what others
+ * have pushed since it was refreshed; a push to a replica may be missing if it had not reached the owner, which it does by the end of
+ * its clock. A row that a rank was pushing to when it was killed may be half changed. Clocks begin at 0, and intents are to be given
+ * again. A node may have rows_per_node times the old number of nodes of rows.
+ *
+ * Cost: localizing and setting all rows, and the rows twice until `failed` is destroyed.
+ *
+ * HIPS_ERR_INVALID_ARGUMENT: ranks pass tables that they did not make together. Errors else as hips_ps_table_create().
+ */
+HIPS_API hips_status_t hips_ps_table_recover(hips_comm_t comm, hips_ps_table_t failed, hips_ps_table_t* table,
+                                             uint64_t* num_lost);
+
+/*
  * rows[i] = row of keys[i], for `num` keys in any order; rows lie one after the other. Keys may repeat. Blocks until all rows are
  * there.
  *

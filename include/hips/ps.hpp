@@ -84,6 +84,19 @@ class Table {
       (void)hips_ps_table_destroy(table_);
   }
 
+  /// After a rank has died: a table on `comm`, of ranks that are left of this one's (Communicator::shrink()), with the rows that
+  /// are left. Collective over them. This table has failed then, if it had not before.
+  ///
+  /// Rows stay on their nodes. In place of a row that is gone with its node comes a replica, else the first row: it is lost.
+  /// `num_lost`: how many are, at most. A push that had ended is in its row, unless that is lost or replaced; one to a replica may
+  /// be missing if its clock had not ended. Clocks begin at 0. Errors: kPeerLost, on all ranks, where another one has died: shrink
+  /// again.
+  [[nodiscard]] Table recover(const Communicator& comm, std::uint64_t* num_lost = nullptr) {
+    hips_ps_table_t made = nullptr;
+    throw_if_failed(hips_ps_table_recover(comm.handle(), table_, &made, num_lost));
+    return Table(made, row_length_);
+  }
+
   /// rows = those of `keys`.
   void pull(std::span<const Key> keys, std::span<T> rows) const {
     check_rows(keys.size(), rows.size());
@@ -144,6 +157,7 @@ class Table {
   [[nodiscard]] hips_ps_table_t handle() const { return table_; }
 
  private:
+  Table(hips_ps_table_t table, std::size_t row_length) : table_(table), row_length_(row_length) {}
   template <typename Call>
   static Request started(Call call) {
     hips_request_t request = HIPS_REQUEST_NULL;

@@ -450,8 +450,29 @@ Status Communicator::fail_all(Status status) {
   return watch_->failure();
 }
 
+Result<std::vector<std::optional<Blob>>> Communicator::gather_left(std::span<const std::byte> mine) {
+  if (Status status = check_not_forked(); !status.ok()) return fail(std::move(status));
+  const CallerGuard guard(*this);
+  if (!guard.alone()) return fail(guard.misuse());
+  if (size_ == 1) return std::vector<std::optional<Blob>>{Blob(mine.begin(), mine.end())};
+  const std::uint64_t round = ++num_gathers_;
+  while (true) {
+    try {
+      // Others may wait for this rank elsewhere first.
+      return watch_->gather(round, mine, timeout_ns_, [this] {
+        if (progress_) progress_();
+        OutstandingCalls::process().advance_others(*this);
+      });
+    } catch (const std::bad_alloc&) {
+      // The others count on this round. Memory may be short for a moment only.
+      const timespec nap{0, 10'000'000};
+      nanosleep(&nap, nullptr);
+    }
+  }
+}
+
 bool Communicator::retire() {
-  if (digest_ == 0 || in_forked_child() || watch_->failed()) return false;
+  if (num_gathers_ != 0 || digest_ == 0 || in_forked_child() || watch_->failed()) return false;
   if (num_outstanding_.load(std::memory_order_acquire) > 0) return false;
   if (std::exchange(makes_requests_, false)) OutstandingCalls::process().remove(*this);
   watch_->retire();

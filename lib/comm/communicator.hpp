@@ -163,9 +163,16 @@ class Communicator final {
                                                IfFailed if_failed = IfFailed::kFail);
   /// In place of derive(), for a rank that has no memory for that: the others hear of it in their first call.
   Status fail_derived(std::span<const Rank> members, std::uint64_t nth, std::uint64_t part);
+  /// Gathers a part of each rank that has neither died nor left, by rank; nothing stands for the others. Collective over those
+  /// ranks, also once the communicator has failed; all get the same.
+  ///
+  /// Errors   those of Control::gather(). kInvalidArgument: another thread is in a call.
+  Result<std::vector<std::optional<Blob>>> gather_left(std::span<const std::byte> mine);
   /// 1, 2, ...: for derivations that all ranks of this communicator make in the same order.
   std::uint64_t next_derivation() { return ++num_derivations_; }
 
+  /// The same on all ranks, and of no other communicator; 0: it has one rank.
+  [[nodiscard]] std::uint64_t id() const { return watch_->id(); }
   [[nodiscard]] const Origin& origin() const { return origin_; }
 
   // For backends.
@@ -256,7 +263,7 @@ class Communicator final {
   Rank rank_, size_;
   std::shared_ptr<const Config> config_;
   Origin origin_;
-  std::uint64_t num_derivations_ = 0;
+  std::uint64_t num_derivations_ = 0, num_gathers_ = 0;
   std::shared_ptr<FailureDetector> watch_ = std::make_shared<FailureDetector>();
   std::unique_ptr<Backend> backend_;
 

@@ -9,6 +9,7 @@
 #include "lib/comm/capi/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/ps/call_request.hpp"
+#include "lib/ps/recovery.hpp"
 #include "lib/ps/table.hpp"
 #include "lib/reduce/user_op.hpp"
 
@@ -123,6 +124,28 @@ hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* con
     if (!made) return made.error();
     owned.table = std::move(*made);
     handle->table = owned.table.get();
+    *table = handle.release();
+    return Status::success();
+  });
+}
+
+hips_status_t hips_ps_table_recover(hips_comm_t comm, hips_ps_table_t failed, hips_ps_table_t* table,
+                                    uint64_t* num_lost) {
+  return guarded([&]() -> Status {
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (comm == nullptr) return null_argument("hips_ps_table_recover", "comm");
+    if (failed == nullptr) return null_argument("hips_ps_table_recover", "failed");
+    if (table == nullptr) return null_argument("hips_ps_table_recover", "table");
+    const std::shared_ptr<RowTable> old = failed->hold();
+    auto handle = std::make_unique<hips_ps_table>();
+    hips_ps_table::Owned& owned = *handle->owned;
+    owned.update = hips::reduce::UserOpHold(old->options().type.update);
+    owned.comm = SharedHold(*comm->shared);
+    auto made = hips::ps::recover(*comm->shared->communicator, *old);
+    if (!made) return made.error();
+    owned.table = std::move(made->table);
+    handle->table = owned.table.get();
+    if (num_lost != nullptr) *num_lost = made->num_lost;
     *table = handle.release();
     return Status::success();
   });

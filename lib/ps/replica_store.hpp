@@ -42,6 +42,14 @@ class ReplicaStore {
   Found take_delta(Key key, std::vector<std::byte>& delta);
   /// The same, and removes the replica.
   Found remove(Key key, std::vector<std::byte>& delta);
+  /// Calls use(key, value, delta) with each replica, once nobody uses the store any more. Without a delta: null.
+  template <typename Use>
+  void for_each(Use&& use) const {
+    store_.for_each([&](Key key, const std::byte* replica) {
+      const bool has_one = replica[2 * delta_offset_] != std::byte{0};
+      use(key, replica, has_one ? replica + delta_offset_ : nullptr);
+    });
+  }
   [[nodiscard]] std::uint64_t num_rows() const { return store_.num_rows(); }
   [[nodiscard]] const RowType& type() const { return type_; }
 

@@ -122,16 +122,20 @@ Status RowStore::insert(Key key, const std::byte* row) {
   const std::uint64_t hash = mixed(key);
   Bucket* const bucket = latch_bucket(hash);
   if (bucket == nullptr) return latch_lost();
+  // Whole before others find it, also if this process dies here.
+  const std::uint64_t next_free = key_of(slot(number));
+  key_of(slot(number)) = key;
+  std::memcpy(slot(number) + row_offset_, row, header.row_bytes);
   Status status = add_entry(bucket, tag_of(hash), static_cast<std::uint32_t>(number));
   if (status.ok()) {
     if (number == header.free_slot) {
-      header.free_slot = key_of(slot(number));
+      header.free_slot = next_free;
     } else {
       ++header.num_slots;
     }
-    key_of(slot(number)) = key;
-    std::memcpy(slot(number) + row_offset_, row, header.row_bytes);
     ++header.num_rows;
+  } else {
+    key_of(slot(number)) = next_free;
   }
   unlatch(*bucket);
   if (status.ok() && header.num_rows > kMeanEntries * num_buckets() && num_buckets() < header.max_buckets)

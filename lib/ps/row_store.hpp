@@ -141,6 +141,29 @@ class RowStore {
     return copy(key, place, &none, 0);
   }
 
+  // Once nobody uses the store any more; so without latches, which a rank that died may hold.
+
+  /// Calls use(key, row) with each row. One that a rank was changing when it died may be half changed.
+  template <typename Use>
+  void for_each(Use&& use) const {
+    for (std::uint64_t i = 0; i < num_buckets(); ++i) {
+      for (const Bucket* bucket = buckets_ + i;; bucket = overflow_ + bucket->next - 1) {
+        for (std::size_t at = 0; at < bucket->count; ++at) {
+          std::byte* const found = slot(bucket->slots[at]);
+          if (bucket_of(mixed(key_of(found)), state()) != buckets_ + i)
+            continue;  // being taken when its owner died
+          use(static_cast<Key>(key_of(found)), static_cast<const std::byte*>(found + row_offset_));
+        }
+        if (bucket->next == 0) break;
+      }
+    }
+  }
+  /// The row of a key; null: absent.
+  [[nodiscard]] const std::byte* row_at_rest(Key key) const {
+    const std::uint64_t hash = mixed(key);
+    return find(bucket_of(hash, state()), hash, key);
+  }
+
   /// A number for all ranks of the node.
   [[nodiscard]] std::uint32_t mark() const { return header_->mark.load(std::memory_order_acquire); }
 

@@ -387,7 +387,11 @@ void Service::arrive(Key key, const std::byte* row, Answers& answers) {
     std::byte* const out = answers.add(request.head, key, request.position);
     if (pulls) std::memcpy(out, row_.data(), row_bytes_);
   }
-  if (!tenure.next_owner) broke(store_.insert(key, row_.data()));
+  if (!tenure.next_owner)
+    if (Status inserted = store_.insert(key, row_.data()); !inserted.ok()) {
+      recalls_[key].row = row_;  // for recover()
+      broke(std::move(inserted));
+    }
   // "Was here, and its requests are served."
   for (const Localize& localize : tenure.localizes)
     answers.add({.kind = MailKind::kLocalize, .request = localize.request, .requester = localize.requester},

@@ -47,6 +47,26 @@ class Service {
 
   Status on_mail(const Batch& batch);
 
+  // What it knew, once it serves no more.
+
+  /// Calls use(key, owner) with each key whose home is here and whose owner is another node.
+  template <typename Use>
+  void for_each_moved(Use&& use) const {
+    for (const auto& [key, owner] : owner_) use(key, owner);
+  }
+  /// Calls use(key) with each key that is on its way here.
+  template <typename Use>
+  void for_each_coming(Use&& use) const {
+    for (const auto& [key, tenures] : coming_)
+      if (!recalls_.contains(key)) use(key);
+  }
+  /// Calls use(key, row) with each row of this node that is not in its store: it is out of use until replicas are given up, or has
+  /// found no room.
+  template <typename Use>
+  void for_each_recalled(Use&& use) const {
+    for (const auto& [key, recall] : recalls_) use(key, recall.row.data());
+  }
+
   /// Keys whose home is here and whose owner is another node.
   [[nodiscard]] std::size_t num_moved() const { return owner_.size(); }
   /// Keys that are on their way here.

@@ -103,8 +103,10 @@ void Service::recall(Key key) {
   replicated_.erase(known);
   store_.set_mark(static_cast<std::uint32_t>(replicated_.size()));
   recalled.row.resize(row_bytes_);
-  if (const Found found = store_.take(key, recalled.row.data()); found != Found::kHere)
+  if (const Found found = store_.take(key, recalled.row.data()); found != Found::kHere) {
+    recalls_.erase(key);
     return broke(not_here(found, key));
+  }
   coming_[key].emplace_back();
   for (const std::int32_t node : recalled.nodes) to_recall_.emplace_back(node, key);
 }

@@ -40,6 +40,7 @@ Status RowTable::set_up(comm::SetUpExchanges& exchanges) {
                    [this](Rank from, std::span<const std::byte> batches) { return receive(from, batches); });
   if (!parts) return parts.error();
   places_ = std::move(parts->places);
+  id_ = parts->id;
   store_ = std::move(parts->store);
   replicas_ = std::move(parts->replicas);
   return exchanges.agree(begin_to_serve(std::move(parts->mail), parts->spin));
@@ -212,6 +213,13 @@ Status RowTable::intent(std::span<const Key> keys, std::uint64_t start, std::uin
         Code::kInvalidArgument,
         fmt::format("table: an intent ends at clock {}, before it starts at {}", end, start));
   return driver_.send([&] { client_->tell_intent(keys, start, end); });
+}
+
+Status RowTable::end() {
+  Status status = members_.abort("its table is being recovered");
+  if (!driver_.look_for_failure()) return status;
+  driver_.locked([] {});  // a step that began before
+  return Status::success();
 }
 
 Status RowTable::advance_clock() {

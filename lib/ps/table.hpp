@@ -73,6 +73,18 @@ class RowTable {
   [[nodiscard]] const RankPlaces& places() const { return places_; }
   [[nodiscard]] Status failure() { return driver_.failure(); }
 
+  // For recover().
+  /// Fails the table and its communicator, if they have not failed. Then nobody uses its parts on this rank.
+  ///
+  /// Errors   kInternal: the control plane does not answer.
+  Status end();
+  /// The same on all ranks, and of no other table.
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  [[nodiscard]] comm::Communicator& members() const { return members_; }
+  [[nodiscard]] const RowStore& store() const { return *store_; }
+  [[nodiscard]] const ReplicaStore* replicas() const { return replicas_.get(); }  ///< null: there are none
+  [[nodiscard]] const Service* service() const { return service_.get(); }  ///< null: another rank serves
+
  private:
   RowTable(comm::Communicator& members, RowTableOptions options);
   Status set_up();
@@ -91,6 +103,7 @@ class RowTable {
   comm::Communicator& members_;
   RowTableOptions options_;
   RankPlaces places_;
+  std::uint64_t id_ = 0;
   std::unique_ptr<RowStore> store_;
   std::unique_ptr<ReplicaStore> replicas_;
   std::unique_ptr<Client> client_;

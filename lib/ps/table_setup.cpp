@@ -97,6 +97,8 @@ class TableSetup {
     const std::size_t longest = 2 * (options_.type.bytes() + sizeof(Record)) + 64;
     const auto opened = setup_.open(made, names.blob(), longest, std::move(receive));
     if (!opened) return fail(opened.error());
+    ByteReader first((*opened)[static_cast<std::size_t>(parts_.places.service_of[0])]);
+    parts_.id = get_name(first).token;
     auto mail = setup_.connect(attach_stores((*opened)[static_cast<std::size_t>(setup_.service())]));
     if (!mail) return fail(mail.error());
     parts_.mail = std::move(*mail);

@@ -17,6 +17,7 @@ struct RowTableOptions;
 /// What a table consists of on one rank.
 struct TableParts {
   RankPlaces places;
+  std::uint64_t id = 0;                    ///< the same on all ranks
   std::unique_ptr<RowStore> store;         ///< of the node; owned by the rank that serves
   std::unique_ptr<ReplicaStore> replicas;  ///< of the node; null: it can have none
   std::unique_ptr<TransportMail> mail;

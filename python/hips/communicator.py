@@ -181,6 +181,11 @@ class Communicator:
         """Another communicator of the same ranks and plans; calls on one wait for none on the other."""
         return self._of(self._comm.duplicate())
 
+    def shrink(self) -> Communicator:
+        """A communicator of the ranks that have neither died nor closed this one, in their order. Collective over them, once this one
+        has failed; it stays failed. Ranks that die meanwhile are left out, too."""
+        return self._of(self._comm.shrink())
+
     def abort(self, text: str = "") -> None:
         """Ends the calls of all ranks with an Error that has this rank and text. From any thread; waits for nobody."""
         self._comm.abort(text)

@@ -42,6 +42,15 @@ class Table:
         self._table = _comm.Table(comm._comm, num_keys, numpy.atleast_1d(row), _op(update), rows_per_node, staleness, replicas_per_node)
         ended_together.add(self)
 
+    def recover(self, comm: Communicator) -> tuple[Table, int]:
+        """After a rank has died: a table on `comm`, of ranks that are left (Communicator.shrink()), with what is left of the rows; and of how
+        many keys they are lost, at most. Those have the first row again. Collective over `comm`. This table has failed then."""
+        made = Table.__new__(Table)
+        made.row_shape, made.dtype, made.num_keys = self.row_shape, self.dtype, self.num_keys
+        made._table, lost = self._table.recover(comm._comm)
+        ended_together.add(made)
+        return made, lost
+
     def pull(self, keys: Any, out: Any = None) -> Any:
         """The rows of `keys`, in `out` or a new array of numpy."""
         keys = self._keys(keys)

@@ -420,6 +420,29 @@ def page():
             exec(compile(block, "docs/python.md", "exec"), names)
 
 
+def shrink_and_recover():
+    comm = hips.Communicator()
+    table = hips.Table(comm, 100, 2)
+    keys = numpy.arange(100)
+    if comm.rank == 0:
+        table.set(keys, numpy.arange(200, dtype="float32").reshape(100, 2))
+    comm.barrier()
+    if comm.rank == 0:
+        comm.abort("enough")
+    try:
+        while comm.size > 1:
+            comm.barrier()
+    except hips.Error as error:
+        assert "enough" in str(error), error
+    again = comm.shrink()
+    assert (again.rank, again.size) == (comm.rank, comm.size)
+    table, lost = table.recover(again)
+    assert lost == 0, lost
+    assert (table.pull(keys) == numpy.arange(200).reshape(100, 2)).all()
+    assert table.row_shape == (2,) and table.num_keys == 100
+    table.close()
+
+
 def exception_with_an_open_table():
     comm = hips.Communicator()
     table = hips.Table(comm, 10)
@@ -472,6 +495,10 @@ class Ranks(unittest.TestCase):
 
     def test_tables_of_rows_between_nodes(self):
         self.check("tables_of_rows", (3,), HIPS_TOPO="switch:3", HIPS_TRANSPORT="tcp")
+
+    def test_tables_are_recovered(self):
+        self.check("shrink_and_recover", (2, 3))
+        self.check("shrink_and_recover", (3,), HIPS_TOPO="switch:3", HIPS_TRANSPORT="tcp")
 
     def test_models(self):
         self.check("models")

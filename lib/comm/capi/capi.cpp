@@ -19,6 +19,7 @@
 #include "lib/comm/setup/bootstrap.hpp"
 #include "lib/comm/setup/split.hpp"
 #include "lib/comm/setup/topology_choice.hpp"
+#include "lib/comm/shrink.hpp"
 
 using hips::Code;
 using hips::MemoryRegistry;
@@ -265,6 +266,17 @@ hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy) {
     auto made = hips::comm::duplicate(*comm->shared->communicator);
     if (!made) return made.error();
     *copy = make_handle(std::move(*made));
+    return Status::success();
+  });
+}
+
+hips_status_t hips_comm_shrink(hips_comm_t comm, hips_comm_t* shrunk) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr || shrunk == nullptr)
+      return null_argument("hips_comm_shrink", comm == nullptr ? "comm" : "shrunk");
+    auto made = hips::comm::shrink(*comm->shared->communicator);
+    if (!made) return made.error();
+    *shrunk = make_handle(std::move(*made));
     return Status::success();
   });
 }

@@ -54,6 +54,12 @@ void Control::suspect(std::uint64_t id, Rank rank, const Status& status) {
 void Control::query(std::uint64_t id, Rank rank, std::uint64_t call_index) {
   impl_->query(id, rank, call_index);
 }
+Result<std::vector<std::optional<Blob>>> Control::gather(std::uint64_t id, std::uint64_t round,
+                                                         std::span<const std::byte> mine,
+                                                         std::int64_t timeout_ns,
+                                                         const std::function<void()>& tick) {
+  return impl_->gather(id, round, mine, timeout_ns, tick);
+}
 void Control::shutdown() {
   impl_->shutdown();
 }
@@ -241,6 +247,7 @@ void Control::Impl::shutdown() {
   lock.lock();
   changed_.wait_for(lock, kShutdownWait, [&] { return groups_.empty(); });
   stop_ = true;
+  changed_.notify_all();
   wake();
   lock.unlock();
   if (thread_.joinable()) thread_.join();

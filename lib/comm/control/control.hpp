@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,10 +58,12 @@ class GroupListener {
 /// - Leaving: a process leaves the group with the last communicator in it. It notifies the hub, which notifies the
 ///   others. A leaving hub notifies all members and waits for their acknowledgements; the next lowest rank becomes
 ///   the hub. The control thread does that wait. At process exit it lasts at most one second.
+/// - What is left of a failed communicator gathers through the hub, too: a new hub hears of the last result from its members
+///   before it decides the next, since it waits for the parts of all.
 /// - Destroying a communicator of a group with others tells nobody. Who asks for a call of it learns that.
 ///
 /// Cost     one thread that sleeps in ppoll; no overhead on the data path.
-/// Threads  all calls from any thread; only shutdown() waits for peers.
+/// Threads  all calls from any thread; only gather() and shutdown() wait for peers.
 class Control {
  public:
   struct Options {
@@ -109,6 +115,18 @@ class Control {
   void suspect(std::uint64_t id, Rank rank, const Status& status);
   /// Queries `rank` for its call with that index. on_answer() follows if its process is alive.
   void query(std::uint64_t id, Rank rank, std::uint64_t call_index);
+
+  /// Gathers a part of each process of a communicator that has neither died nor left, by rank; nothing stands for the others. All
+  /// that are left call it, also after a failure, with `round` = 1, 2, ... in turn, and all get the same. Blocks until all that are
+  /// left have called it, have destroyed the communicator or have given up; calls `tick` meanwhile, about every millisecond.
+  ///
+  /// Cost     two messages of the hub and each process, which grow with what is gathered.
+  /// Errors   kTimeout, now and later: this process has given up, and is left out. kPeerLost: the others take it for dead.
+  ///          kInternal: it has left the communicator. kOutOfMemory is thrown; call again with the same arguments.
+  Result<std::vector<std::optional<std::vector<std::byte>>>> gather(std::uint64_t id, std::uint64_t round,
+                                                                    std::span<const std::byte> mine,
+                                                                    std::int64_t timeout_ns,
+                                                                    const std::function<void()>& tick);
 
   /// Leaves all communicators, waits up to one second for the acknowledgements, and ends the thread.
   void shutdown();

@@ -25,11 +25,44 @@ inline ByteWriter rank_frame(ControlFrame type, std::uint64_t group, Rank rank) 
   return writer;
 }
 
+inline void put_ranks(ByteWriter& writer, const std::vector<Rank>& ranks) {
+  writer.put(static_cast<std::uint32_t>(ranks.size()));
+  for (const Rank rank : ranks) writer.put(rank);
+}
+
+inline std::vector<Rank> get_ranks(ByteReader& reader) {
+  const auto count = reader.get<std::uint32_t>();
+  std::vector<Rank> ranks;
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) ranks.push_back(reader.get<Rank>());
+  return ranks;
+}
+
 inline ByteWriter ranks_frame(ControlFrame type, std::uint64_t group, Rank rank,
                               const std::vector<Rank>& left) {
   ByteWriter writer = rank_frame(type, group, rank);
-  writer.put(static_cast<std::uint32_t>(left.size()));
-  for (const Rank r : left) writer.put(r);
+  put_ranks(writer, left);
+  return writer;
+}
+
+inline ByteWriter query_frame(std::uint64_t group, std::uint64_t id, std::uint64_t from, Rank asker,
+                              Rank target, std::uint64_t call_index) {
+  ByteWriter writer = frame(ControlFrame::kQuery, group);
+  writer.put(id);
+  writer.put(from);
+  writer.put(asker);
+  writer.put(target);
+  writer.put(call_index);
+  return writer;
+}
+
+inline ByteWriter reply_frame(std::uint64_t group, std::uint64_t id, Rank asker, Rank target,
+                              const CallAnswer& answer) {
+  ByteWriter writer = frame(ControlFrame::kReply, group);
+  writer.put(id);
+  writer.put(asker);
+  writer.put(target);
+  put_call(writer, answer.asked);
+  put_call(writer, answer.last);
   return writer;
 }
 

@@ -16,15 +16,8 @@ using log::Subsystem;
 
 /// How many departed groups are remembered, so that late joins get an answer.
 constexpr std::size_t kMostDeparted = 4096;
-/// How long a new hub waits for members to join before it connects to them.
+/// How long a hub waits for members to join before it connects to them.
 constexpr std::int64_t kRejoinWaitNs = 2'000'000'000;
-
-std::vector<Rank> get_ranks(ByteReader& reader) {
-  const auto count = reader.get<std::uint32_t>();
-  std::vector<Rank> ranks;
-  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) ranks.push_back(reader.get<Rank>());
-  return ranks;
-}
 
 ByteWriter death_frame(std::uint64_t group, Rank rank, const std::string& cause) {
   ByteWriter writer = rank_frame(ControlFrame::kDied, group, rank);
@@ -184,6 +177,10 @@ void Control::Impl::take_frame(Link& link, std::span<const std::byte> bytes) {
         take_reply(*group, communicator, asker, target, answer);
       break;
     }
+    case ControlFrame::kGather:
+    case ControlFrame::kGathered:
+      take_gather_frame(link, type, id, reader);
+      break;
     default:
       reader.get_bytes();
       break;
@@ -211,6 +208,7 @@ void Control::Impl::take_join(Link& link, std::uint64_t id, Rank rank, const std
     return;
   }
   group->links[rank] = &link;
+  if (group->of(rank) == Presence::kDead) send(link, death_frame(id, rank, group->causes[rank]));
   for (const Rank r : left) learn_left(*group, r);
   // It may have missed these while it had no hub.
   for (const Rank r : group->left()) send(link, rank_frame(ControlFrame::kLeft, id, r));
@@ -293,6 +291,7 @@ void Control::Impl::mark_left(Group& group, Rank rank) {
     seek_hub(group);
   else
     check_leaving_hub(group);
+  decide_all(group);
   refresh_watches();
 }
 
@@ -300,11 +299,10 @@ void Control::Impl::mark_left(Group& group, Rank rank) {
 void Control::Impl::seek_hub(Group& group) {
   Rank hub = 0;
   while (group.of(hub) != Presence::kPresent) ++hub;  // ends at our own rank at the latest
-  const bool takes_over = hub != 0;
   group.hub = hub;
   group.hub_link = nullptr;
   if (group.is_hub()) {
-    if (takes_over) group.rejoin_deadline_ns = now_ns() + kRejoinWaitNs;
+    group.rejoin_deadline_ns = now_ns() + kRejoinWaitNs;
     const auto reports = std::exchange(group.reports, {});
     for (const auto& [id, report] : reports) take_report(group, id, report.status);
     // Members may have joined before this was known.
@@ -321,6 +319,7 @@ void Control::Impl::seek_hub(Group& group) {
           send(link_to(group.member(r)), leave);
       check_leaving_hub(group);
     }
+    resume_gathers(group);
     return;
   }
   Link& link = link_to(group.member(hub));
@@ -333,6 +332,7 @@ void Control::Impl::seek_hub(Group& group) {
   if (group.leaving) return;
   for (const auto& [id, report] : group.reports)
     send(link, status_frame(ControlFrame::kReport, group.id, id, report.status));
+  resume_gathers(group);
 }
 
 void Control::Impl::tell_members(Group& group, const ByteWriter& writer, Rank except) {
@@ -360,12 +360,14 @@ void Control::Impl::confirm_death(Group& group, Rank rank, const std::string& ca
   if (group.of(rank) != Presence::kPresent) return;
   group.of(rank) = Presence::kDead;
   group.causes[rank] = cause;
+  group.deaths.erase(rank);  // it may have been noticed again meanwhile
   if (group.is_hub()) {
     fail_members_of(group, rank, [&](Member& member, const Status& status) {
       fail_all(group, member.id, with_activity(group, member, status));
     });
     tell_members(group, death_frame(group.id, rank, cause), -1);
     check_leaving_hub(group);
+    decide_all(group);
   } else if (rank == group.hub) {
     // Each member detects this on its own, so the message must not depend on the member.
     fail_members_of(group, rank,
@@ -381,12 +383,23 @@ void Control::Impl::confirm_death(Group& group, Rank rank, const std::string& ca
 
 /// The hub says that a process has ended. It has decided on the communicators that it is a member of.
 void Control::Impl::take_death(Group& group, Rank rank, const std::string& cause) {
+  if (rank == group.rank) {
+    // The network has broken in two, and this process is in the other half.
+    group.is_given_up = true;
+    changed_.notify_all();
+  }
   if (rank == group.rank || group.of(rank) != Presence::kPresent) return;
   group.of(rank) = Presence::kDead;
   group.causes[rank] = cause;
   group.deaths.erase(rank);
   fail_members_of(group, rank,
                   [&](Member& member, const Status& status) { fail_here(group, member.id, status); });
+  // It may come from a hub that leaves, and be of the one that would have been the next.
+  if (rank == group.hub)
+    seek_hub(group);
+  else
+    check_leaving_hub(group);
+  decide_all(group);
   refresh_watches();
 }
 
@@ -398,6 +411,8 @@ std::int64_t Control::Impl::next_deadline_ns() const {
     for (const auto& [rank, death] : group.deaths) deadline_ns = std::min(deadline_ns, death.deadline_ns);
     for (const auto& [communicator, report] : group.reports)
       deadline_ns = std::min(deadline_ns, report.deadline_ns);
+    for (const auto& [communicator, gather] : group.gathers)
+      if (group.asks_for(gather)) deadline_ns = std::min(deadline_ns, gather.ask_ns);
     for (const auto& [communicator, member] : group.communicators)
       for (const auto& [rank, suspicion] : member.suspicions)
         deadline_ns = std::min(deadline_ns, suspicion.deadline_ns);
@@ -413,6 +428,7 @@ void Control::Impl::expire(std::int64_t now_ns) {
     if (group.communicators.empty() && !group.leaving && !group.done) [[unlikely]]
       leave(group);  // there was no memory for it
     expire_members(group, now_ns);
+    ask_for_parts(group, now_ns);
     std::map<Rank, Group::Death> over;
     std::erase_if(group.deaths, [&](const auto& entry) {
       const bool due = now_ns >= entry.second.deadline_ns;
@@ -422,7 +438,7 @@ void Control::Impl::expire(std::int64_t now_ns) {
     if (!over.empty() || !group.held_reports.empty()) confirm_deaths(group, std::move(over));
     if (now_ns < group.rejoin_deadline_ns) continue;
     group.rejoin_deadline_ns = INT64_MAX;
-    // Connect to the members that have not joined. That detects those that died while there was no hub.
+    // Connect to the members that have not joined. That detects those that died before, or while there was no hub.
     for (Rank r = 0; r < group.size(); ++r)
       if (r != group.rank && group.of(r) == Presence::kPresent && !group.links.contains(r))
         link_to(group.member(r));

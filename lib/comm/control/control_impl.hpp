@@ -16,6 +16,7 @@
 
 #include "lib/base/wait/clock.hpp"
 #include "lib/comm/control/control.hpp"
+#include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/socket.hpp"
 
 namespace hips::comm {
@@ -31,16 +32,18 @@ enum class ControlFrame : std::uint8_t {
   kReport,     ///< member to hub: group, communicator, status
   kFailed,     ///< hub to member: group, communicator, status
   kQuery,  ///< group, communicator, the one it derives from or 0, asker, target, call index; ranks of the group
-  kReply,  ///< group, communicator, asker, target, two calls
-  kDied,   ///< hub to member: group, rank, what has happened to it
+  kReply,   ///< group, communicator, asker, target, two calls
+  kDied,    ///< hub to member: group, rank, what has happened to it
+  kGather,  ///< to the hub: group, rank of the sender, communicator, round, the one it derives from or 0, its ranks; the part of the sender
+  kGathered,  ///< hub to member, or a member to a new hub: group, communicator, round, the same, its ranks; parts of those that were left
 };
 
 /// Completes a sentence that begins with a rank.
 inline constexpr const char* kProcessEnded = "died: its process ended without leaving the communicator";
 
 /// The state of a process's control plane. One mutex guards all of it; the thread releases it to sleep and to
-/// call listeners. control.cpp implements the thread, control_links.cpp the links, and control_groups.cpp and
-/// control_members.cpp the protocol on them.
+/// call listeners. control.cpp implements the thread, control_links.cpp the links, and control_groups.cpp,
+/// control_members.cpp and control_gather.cpp the protocol on them.
 class Control::Impl {
  public:
   explicit Impl(Options options) : options_(std::move(options)) {}
@@ -54,13 +57,17 @@ class Control::Impl {
   void report(std::uint64_t id, const Status& status);
   void suspect(std::uint64_t id, Rank rank, const Status& status);
   void query(std::uint64_t id, Rank rank, std::uint64_t call_index);
+  Result<std::vector<std::optional<Blob>>> gather(std::uint64_t id, std::uint64_t round,
+                                                  std::span<const std::byte> mine, std::int64_t timeout_ns,
+                                                  const std::function<void()>& tick);
   void shutdown();
   void before_fork() { mutex_.lock(); }
   void after_fork_in_parent() { mutex_.unlock(); }
   void after_fork_in_child();
 
  private:
-  static constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
+  /// The largest is a kGathered of the set-up of many ranks, about 1 KiB for each.
+  static constexpr std::uint32_t kMaxFrameBytes = 1U << 26;
 
   struct Link {
     UniqueFd fd;
@@ -92,6 +99,7 @@ class Control::Impl {
     std::vector<Rank> ranks;  ///< by rank, the rank in the group
     std::weak_ptr<GroupListener> listener;
     std::optional<Status> failure{};
+    bool has_given_up = false;  ///< this process takes no part in gather() any more
     /// A transport has lost a rank. It becomes a report at its deadline unless it is explained first.
     struct Suspicion {
       Status status;
@@ -108,11 +116,32 @@ class Control::Impl {
     }
   };
 
+  /// What the processes of a communicator that are left give each other, round by round. Ranks are those of the group.
+  struct Gather {
+    std::vector<Rank> ranks;  ///< of the communicator
+    std::uint64_t round = 0;  ///< the last that a part was given for
+    std::map<Rank, Blob>
+        parts;               ///< of `round` until it is decided; the hub has those of all, others their own
+    std::uint64_t from = 0;  ///< Member::from
+    std::set<Rank> absent;   ///< ranks that take no part any more, though their processes are present
+    std::int64_t ask_ns =
+        0;  ///< when the hub asks ranks whose parts are missing whether they still have the communicator
+    std::uint64_t decided = 0;  ///< the last round that was decided; the same result for all
+    std::map<Rank, Blob> result;
+  };
+  struct RoundOf {
+    std::uint64_t round;
+    std::uint64_t from;
+    std::vector<Rank> ranks;
+  };
+
   struct Group {
     std::uint64_t id = 0;
     Rank rank = -1;
     std::vector<ProcessInfo> members;  ///< by rank
     std::map<std::uint64_t, Member> communicators;
+    std::map<std::uint64_t, Gather> gathers;  ///< by communicator; the oldest are forgotten
+    std::deque<std::uint64_t> gather_order;
     std::vector<Presence> presence;   ///< by rank
     std::map<Rank, Link*> links;      ///< to the members that joined us as their hub
     std::map<Rank, bool> leave_acks;  ///< of a leaving hub: the members that acknowledged
@@ -120,6 +149,7 @@ class Control::Impl {
     Rank hub = 0;
     bool leaving = false;
     bool done = false;
+    bool is_given_up = false;  ///< others take this process for dead
     /// The failures that are known, also of communicators that are not here; the oldest are forgotten.
     std::map<std::uint64_t, Status> failures;
     std::deque<std::uint64_t> failure_order;
@@ -141,11 +171,14 @@ class Control::Impl {
     std::map<Rank, Death> deaths;
     /// By communicator; of ranks that have left. The deaths are confirmed first, since one may be the cause.
     std::vector<std::pair<std::uint64_t, Status>> held_reports;
-    std::map<Rank, std::string> causes;  ///< of those that are known to be dead
-    std::int64_t rejoin_deadline_ns =
-        INT64_MAX;  ///< when a new hub connects to the members that have not joined
+    std::map<Rank, std::string> causes;           ///< of those that are known to be dead
+    std::int64_t rejoin_deadline_ns = INT64_MAX;  ///< when a hub connects to the members that have not joined
 
     [[nodiscard]] bool is_hub() const { return hub == rank; }
+    /// Whether parts are missing that this process may ask for.
+    [[nodiscard]] bool asks_for(const Gather& gather) const {
+      return is_hub() && !leaving && gather.round > gather.decided;
+    }
     [[nodiscard]] Presence& of(Rank r) { return presence[static_cast<std::size_t>(r)]; }
     [[nodiscard]] const ProcessInfo& member(Rank r) const { return members[static_cast<std::size_t>(r)]; }
     [[nodiscard]] Rank size() const { return static_cast<Rank>(members.size()); }
@@ -156,6 +189,9 @@ class Control::Impl {
       return ranks;
     }
     [[nodiscard]] bool has(Rank r) const { return r >= 0 && r < size(); }
+    [[nodiscard]] bool has_all(const std::vector<Rank>& ranks) const {
+      return std::ranges::all_of(ranks, [&](Rank r) { return has(r); });
+    }
     [[nodiscard]] bool has(const ProcessUid& uid) const {
       return std::ranges::any_of(members, [&](const ProcessInfo& each) { return each.uid == uid; });
     }
@@ -229,6 +265,8 @@ class Control::Impl {
   struct Asked {
     std::uint64_t id, from;
   };
+  /// Empty: this rank says nothing.
+  std::optional<CallAnswer> answer_to(const Group& group, Asked of, std::uint64_t call_index);
   void take_query(Link& link, Group& group, Asked of, Rank asker, Rank target, std::uint64_t call_index);
   void take_reply(Group& group, std::uint64_t id, Rank asker, Rank target, const CallAnswer& answer);
   void report(Group& group, std::uint64_t id, const Status& status);
@@ -246,9 +284,27 @@ class Control::Impl {
   void fail_members_of(Group& group, Rank dead, const std::function<void(Member&, const Status&)>& act);
   void expire_members(Group& group, std::int64_t now_ns);
 
+  // control_gather.cpp
+  void take_gather_frame(Link& link, ControlFrame type, std::uint64_t id, ByteReader& reader);
+  void take_part(Group& group, Link* link, std::uint64_t id, RoundOf of, Rank rank, Blob part);
+  void take_decision(Group& group, std::uint64_t id, RoundOf of, std::map<Rank, Blob> result);
+  void decide(Group& group, std::uint64_t id);
+  void decide_all(Group& group);
+  void set_decided(Group& group, std::uint64_t id, std::uint64_t round, std::map<Rank, Blob> result);
+  void tell_decision(Group& group, std::uint64_t id);
+  void resume_gathers(Group& group);
+  void ask_for_parts(Group& group, std::int64_t now_ns);
+  void begin_round(Gather& gather, RoundOf of);
+  void give_up(std::uint64_t group_id, std::uint64_t id);
+  /// That rank has destroyed the communicator, will never make it, or has given up.
+  void take_absence(Group& group, std::uint64_t id, Rank rank);
+  Gather& gather_of(Group& group, std::uint64_t id);
+  [[nodiscard]] static ByteWriter part_frame(const Group& group, std::uint64_t id, const Gather& gather);
+  [[nodiscard]] static ByteWriter decision_frame(const Group& group, std::uint64_t id, const Gather& gather);
+
   Options options_;
   std::mutex mutex_;
-  std::condition_variable changed_;  ///< a group was erased
+  std::condition_variable changed_;  ///< a group was erased, or a round decided
   UniqueFd wake_fd_;
   std::map<Reach, std::pair<UniqueFd, ControlAddress>> listeners_;
   std::list<Link> links_;

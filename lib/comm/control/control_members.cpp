@@ -24,28 +24,6 @@ constexpr std::int64_t kSilentSuspicionNs = 200'000'000;
 /// How many communicators of a group are remembered that have failed, and that this process has destroyed.
 constexpr std::size_t kMostRemembered = 4096;
 
-ByteWriter query_frame(std::uint64_t group, std::uint64_t id, std::uint64_t from, Rank asker, Rank target,
-                       std::uint64_t call_index) {
-  ByteWriter writer = frame(ControlFrame::kQuery, group);
-  writer.put(id);
-  writer.put(from);
-  writer.put(asker);
-  writer.put(target);
-  writer.put(call_index);
-  return writer;
-}
-
-ByteWriter reply_frame(std::uint64_t group, std::uint64_t id, Rank asker, Rank target,
-                       const CallAnswer& answer) {
-  ByteWriter writer = frame(ControlFrame::kReply, group);
-  writer.put(id);
-  writer.put(asker);
-  writer.put(target);
-  put_call(writer, answer.asked);
-  put_call(writer, answer.last);
-  return writer;
-}
-
 }  // namespace
 
 std::pair<Control::Impl::Group*, Control::Impl::Member*> Control::Impl::find_member(std::uint64_t id) {
@@ -231,6 +209,7 @@ void Control::Impl::fail_without_memory() {
         send(*group.hub_link, status_frame(ControlFrame::kReport, group_id, id, known));
       if (member.failure) deliver_failure(member);
     }
+    resume_gathers(group);
   }
   lost_messages_ = false;
 }
@@ -296,24 +275,30 @@ void Control::Impl::take_query(Link& link, Group& group, Asked of, Rank asker, R
       send(*next->second, query_frame(group.id, id, of.from, asker, target, call_index));
     return;
   }
+  if (const auto answer = answer_to(group, of, call_index))
+    send(link, reply_frame(group.id, id, asker, target, *answer));
+}
+
+std::optional<CallAnswer> Control::Impl::answer_to(const Group& group, Asked of, std::uint64_t call_index) {
   CallAnswer answer;
-  if (const Member* const member = group.find(id); member != nullptr) {
-    const auto listener = member->listener.lock();
-    if (!listener) return;
+  if (const auto member = group.communicators.find(of.id); member != group.communicators.end()) {
+    const auto listener = member->second.listener.lock();
+    if (!listener) return {};
     answer = listener->answer(call_index);
-  } else {
-    const auto find_destroyed = [&](std::uint64_t one) {
-      return std::ranges::find(group.destroyed, one, &std::pair<std::uint64_t, std::uint64_t>::first);
-    };
-    const auto gone = find_destroyed(id);
-    // This rank may still make it, unless that from which it derives has failed or been destroyed here.
-    const bool never_comes = of.from != 0 && (group.failures.contains(of.from) ||
-                                              find_destroyed(of.from) != group.destroyed.end());
-    if (gone == group.destroyed.end() && !never_comes) return;
-    answer.last.kind = CallEntry::Kind::kDestroyed;
-    answer.last.index = gone == group.destroyed.end() ? 0 : gone->second;
+    if (member->second.has_given_up) answer.last.kind = CallEntry::Kind::kDestroyed;
+    return answer;
   }
-  send(link, reply_frame(group.id, id, asker, target, answer));
+  const auto find_destroyed = [&](std::uint64_t one) {
+    return std::ranges::find(group.destroyed, one, &std::pair<std::uint64_t, std::uint64_t>::first);
+  };
+  const auto gone = find_destroyed(of.id);
+  // This rank may still make it, unless that from which it derives has failed or been destroyed here.
+  const bool never_comes =
+      of.from != 0 && (group.failures.contains(of.from) || find_destroyed(of.from) != group.destroyed.end());
+  if (gone == group.destroyed.end() && !never_comes) return {};
+  answer.last.kind = CallEntry::Kind::kDestroyed;
+  answer.last.index = gone == group.destroyed.end() ? 0 : gone->second;
+  return answer;
 }
 
 void Control::Impl::take_reply(Group& group, std::uint64_t id, Rank asker, Rank target,
@@ -323,6 +308,7 @@ void Control::Impl::take_reply(Group& group, std::uint64_t id, Rank asker, Rank 
       send(*next->second, reply_frame(group.id, id, asker, target, answer));
     return;
   }
+  if (answer.last.kind == CallEntry::Kind::kDestroyed) take_absence(group, id, target);
   const Member* const member = group.find(id);
   if (member == nullptr || member->of(target) < 0) return;
   deliveries_.push_back([listener = member->listener, rank = member->of(target), answer] {

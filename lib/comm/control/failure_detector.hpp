@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,6 +65,14 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   /// Names the ranks that have not started this rank's current call, according to their latest answers: "rank
   /// 3 has not arrived; last call of rank 3: no call yet".
   [[nodiscard]] std::string missing() const;
+
+  /// Control::gather() of this communicator, which has started.
+  Result<std::vector<std::optional<std::vector<std::byte>>>> gather(std::uint64_t round,
+                                                                    std::span<const std::byte> mine,
+                                                                    std::int64_t timeout_ns,
+                                                                    const std::function<void()>& tick) {
+    return control_.load()->gather(id_, round, mine, timeout_ns, tick);
+  }
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
 

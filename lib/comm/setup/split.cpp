@@ -104,22 +104,17 @@ class PartBootstrap final : public Bootstrap {
 
 /// The options of a part: without those that name levels or a plan of the parent.
 CommunicatorOptions options_of_part(const Communicator::Origin& origin, std::span<const Rank> members,
-                                    int color) {
+                                    std::string_view suffix) {
   CommunicatorOptions options = origin.options;
-  options.name = fmt::format("{}, colour {}", options.name, color);
+  options.name += suffix;
   options.is_part = true;
   options.topology = origin.named ? topology::occupied_part(origin.topology, members) : std::nullopt;
   if (options.pattern && options.pattern->find(',') != std::string::npos) options.pattern.reset();
   return options;
 }
 
-CommunicatorOptions options_of(const Communicator& parent, std::span<const Rank> members, int color) {
-  const bool is_whole =
-      members.size() == static_cast<std::size_t>(parent.size()) && std::ranges::is_sorted(members);
-  CommunicatorOptions options =
-      is_whole ? parent.origin().options : options_of_part(parent.origin(), members, color);
-  options.may_reuse = true;
-  return options;
+CommunicatorOptions options_of_color(const Communicator& parent, std::span<const Rank> members, int color) {
+  return options_of(parent, members, fmt::format(", colour {}", color));
 }
 
 /// `members` computes the ranks of the parent.
@@ -129,13 +124,23 @@ Result<std::unique_ptr<Communicator>> derive(Communicator& parent, int color, Me
   const auto part = static_cast<std::uint32_t>(color);
   try {
     const std::vector<Rank> ranks = members();
-    return parent.derive(ranks, nth, part, options_of(parent, ranks, color));
+    return parent.derive(ranks, nth, part, options_of_color(parent, ranks, color));
   } catch (const std::bad_alloc&) {
     return fail(parent.fail_derived(members(), nth, part));
   }
 }
 
 }  // namespace
+
+CommunicatorOptions options_of(const Communicator& parent, std::span<const Rank> members,
+                               std::string_view suffix) {
+  const bool is_whole =
+      members.size() == static_cast<std::size_t>(parent.size()) && std::ranges::is_sorted(members);
+  CommunicatorOptions options =
+      is_whole ? parent.origin().options : options_of_part(parent.origin(), members, suffix);
+  options.may_reuse = true;
+  return options;
+}
 
 Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int key) {
   MemberExchange exchange(parent);
@@ -174,7 +179,7 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
   try {
     const std::vector<Rank> members = members_of_color();
     const CommunicatorOptions options =
-        members.empty() ? CommunicatorOptions() : options_of(parent, members, color);
+        members.empty() ? CommunicatorOptions() : options_of_color(parent, members, color);
     bootstrap.set_members(members, parent.rank());
     if (!members.empty()) made = Communicator::create(bootstrap, options);
   } catch (const std::bad_alloc&) {

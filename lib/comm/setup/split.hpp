@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "lib/base/result.hpp"
 #include "lib/comm/communicator.hpp"
@@ -22,6 +24,11 @@ inline constexpr int kNoPart = -1;  ///< the colour of ranks that join no part
 ///          Communicator::create(), on all ranks of one colour. Those of the parent's calls.
 /// Source   MPI_Comm_split.
 Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int key);
+
+/// The options for a communicator of some ranks of `parent`, in this order: those of the parent, on the part of its topology that
+/// they occupy. `suffix` follows the parent's name, if they are not all of its ranks in order.
+CommunicatorOptions options_of(const Communicator& parent, std::span<const Rank> members,
+                               std::string_view suffix);
 
 /// Creates a communicator of the same ranks with the same plans. Calls on one do not wait for calls on the other.
 /// Collective; local where its ranks share memory.

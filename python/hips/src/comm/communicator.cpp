@@ -199,28 +199,28 @@ std::string Comm::describe() const {
   return hips_comm_describe(handle());
 }
 
-std::unique_ptr<Comm> Comm::split(int color, int key) {
+std::unique_ptr<Comm> Comm::make(const std::function<hips_status_t(hips_comm_t, hips_comm_t*)>& call) {
   hips_comm_t made = nullptr;
   hips_comm_t const comm = handle();
   hips_status_t status = HIPS_OK;
   {
     const py::gil_scoped_release released;
-    status = hips_comm_split(comm, color, key, &made);
+    status = call(comm, &made);
   }
   throw_if_failed(status);
   return made == nullptr ? nullptr : std::unique_ptr<Comm>(new Comm(made));
 }
 
+std::unique_ptr<Comm> Comm::split(int color, int key) {
+  return make([&](hips_comm_t comm, hips_comm_t* made) { return hips_comm_split(comm, color, key, made); });
+}
+
 std::unique_ptr<Comm> Comm::duplicate() {
-  hips_comm_t made = nullptr;
-  hips_comm_t const comm = handle();
-  hips_status_t status = HIPS_OK;
-  {
-    const py::gil_scoped_release released;
-    status = hips_comm_dup(comm, &made);
-  }
-  throw_if_failed(status);
-  return std::unique_ptr<Comm>(new Comm(made));
+  return make(hips_comm_dup);
+}
+
+std::unique_ptr<Comm> Comm::shrink() {
+  return make(hips_comm_shrink);
 }
 
 void Comm::abort(const std::string& text) {

@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,6 +54,7 @@ class Comm {
   [[nodiscard]] hips_comm_t handle() const;
   std::unique_ptr<Comm> split(int color, int key);  ///< null for HIPS_UNDEFINED
   std::unique_ptr<Comm> duplicate();
+  std::unique_ptr<Comm> shrink();
   void abort(const std::string& text);
 
   /// The three forms of a collective: now, started, and to be started.
@@ -68,6 +70,8 @@ class Comm {
  private:
   struct Call;
   explicit Comm(hips_comm_t comm);
+  /// What `call` makes of this one; null where it makes none.
+  std::unique_ptr<Comm> make(const std::function<hips_status_t(hips_comm_t, hips_comm_t*)>& call);
   Call prepared(Kind kind, const CallOptions& options) const;
 
   hips_comm_t comm_ = nullptr;

@@ -56,6 +56,7 @@ PYBIND11_MODULE(_comm, module) {
       .def("describe", &Comm::describe)
       .def("split", &Comm::split)
       .def("duplicate", &Comm::duplicate)
+      .def("shrink", &Comm::shrink)
       .def("abort", &Comm::abort)
       .def("run", [options](Comm& self, Kind kind, py::object in, py::object out, hips_op_t op,
                             int root) { self.run(kind, options(std::move(in), std::move(out), op, root)); })
@@ -72,6 +73,7 @@ PYBIND11_MODULE(_comm, module) {
       .value("LOCALIZE", Access::kLocalize);
   py::class_<RowsByKey>(module, "Table")
       .def(py::init<const Comm&, std::uint64_t, const py::object&, hips_op_t, std::uint64_t, std::uint64_t, std::uint64_t>())
+      .def("recover", &RowsByKey::recover)
       .def("close", &RowsByKey::close)
       .def("advance_clock", &RowsByKey::advance_clock)
       .def("intent", &RowsByKey::intent)

@@ -39,6 +39,18 @@ RowsByKey::RowsByKey(const Comm& comm, std::uint64_t num_keys, const py::object&
   throw_if_failed(without_lock([&] { return hips_ps_table_create(handle, &config, &table_); }));
 }
 
+std::pair<std::unique_ptr<RowsByKey>, std::uint64_t> RowsByKey::recover(const Comm& comm) {
+  std::unique_ptr<RowsByKey> made(new RowsByKey);
+  std::uint64_t num_lost = 0;
+  hips_comm_t const ranks = comm.handle();
+  hips_ps_table_t const failed = handle();
+  throw_if_failed(without_lock([&] { return hips_ps_table_recover(ranks, failed, &made->table_, &num_lost); }));
+  made->type_ = type_;
+  made->type_name_ = type_name_;
+  made->row_length_ = row_length_;
+  return {std::move(made), num_lost};
+}
+
 hips_status_t RowsByKey::end() {
   hips_ps_table_t const table = std::exchange(table_, nullptr);
   return without_lock([&] { return hips_ps_table_destroy(table); });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <hips/ps.h>
 
@@ -21,6 +22,8 @@ class RowsByKey {
  public:
   /// `row`: an array like one row, whose elements are the first values.
   RowsByKey(const Comm& comm, std::uint64_t num_keys, const pybind11::object& row, hips_op_t update, std::uint64_t rows_per_node, std::uint64_t staleness, std::uint64_t replicas_per_node);
+  /// What is left of this table, on the ranks of `comm`; and the keys whose rows are lost, at most.
+  std::pair<std::unique_ptr<RowsByKey>, std::uint64_t> recover(const Comm& comm);
   RowsByKey(const RowsByKey&) = delete;
   RowsByKey& operator=(const RowsByKey&) = delete;
   ~RowsByKey() { (void)end(); }
@@ -39,6 +42,7 @@ class RowsByKey {
   void pull_if_local(const pybind11::object& keys, const pybind11::object& rows, const pybind11::object& here);
 
  private:
+  RowsByKey() = default;
   struct Given {
     Array keys, rows;
   };
@@ -47,9 +51,9 @@ class RowsByKey {
   hips_status_t end();
 
   hips_ps_table_t table_ = nullptr;
-  hips_type_t type_;
+  hips_type_t type_ = HIPS_FLOAT32;
   std::string type_name_;
-  std::uint64_t row_length_;
+  std::uint64_t row_length_ = 0;
 };
 
 }  // namespace hips::python
