@@ -14,6 +14,8 @@
  * Guarantees:
  * - Each part of an update is applied once, or handed back. Values are those of a version: all its updates and no others.
  * - A fetch sees everything that was applied before it began.
+ * - With replicas: when a node with a shard is gone, the applied updates that are gone with it change the shard by a norm of at most
+ *   divergence_max, but for rounding: the replica adds the same updates, in another order.
  *
  * Source: MLfabric (BML 2018).
  */
@@ -32,7 +34,9 @@ typedef struct hips_ps_model* hips_ps_model_t;
  * first: `count` elements that the model begins with, used while hips_ps_model_create() runs, on the lowest rank of each node with a
  * shard only; null there: zeros. num_shards: shard s lies on node s; 0: one on each node, where nothing is scheduled; never more than nodes. delay_max: UINT64_MAX: no
  * limit. sends_at_once: 1: updates and values are not scheduled, as they are not with shards below 64 KiB or on more than half of the
- * nodes.
+ * nodes. divergence_max: negative: no replicas; else each shard has a replica on another node, for hips_ps_model_recover(). Each group of
+ * updates that travel as one, or each update, has the Euclidean norm of its sum; the norms of the groups that the replica lacks add up to at
+ * most this when one is applied. `first` is then for the nodes with replicas, too.
  */
 typedef struct {
   size_t struct_size; /* sizeof(hips_ps_model_config_t) */
@@ -42,22 +46,44 @@ typedef struct {
   uint32_t num_shards;
   uint64_t delay_max;
   int sends_at_once;
+  double divergence_max;
 } hips_ps_model_config_t;
 
 #define HIPS_PS_MODEL_CONFIG_INIT \
-  { sizeof(hips_ps_model_config_t), 0, HIPS_FLOAT32, 0, 0, UINT64_MAX, 0 }
+  { sizeof(hips_ps_model_config_t), 0, HIPS_FLOAT32, 0, 0, UINT64_MAX, 0, -1 }
 
 /*
  * Makes a model; all ranks pass the same, but for `first`. Collective over `comm`, which may be destroyed before the model. Cost: four
  * small exchanges; connections between each rank and one rank of each node, and a thread on that one, which sleeps while there is
  * nothing to do; 1 MiB of buffers for each pair of ranks that talk. Memory: the shard of a node, a copy of each version that is being
- * sent, a vector for each update or group that arrives, two for each outstanding push of a rank, and values that pass.
+ * sent, a vector for each update or group that arrives, two for each outstanding push of a rank, and values that pass. With replicas
+ * one more shard and a vector for each node that is sending to it, up to 8 vectors for each shard on a node that sends updates, and as much
+ * more to send as the groups that divergence_max does not let wait; a node sends its groups to a replica as one sum.
  *
  * HIPS_ERR_INVALID_ARGUMENT, HIPS_ERR_MISMATCH: config; says what and on which rank. HIPS_ERR_UNSUPPORTED: no transport between
  * two ranks, HIPS_ERR_OUT_OF_MEMORY. On all ranks alike, but for null arguments and struct_size: then other ranks wait.
  */
 HIPS_API hips_status_t hips_ps_model_create(hips_comm_t comm, const hips_ps_model_config_t* config,
                                             hips_ps_model_t* model);
+
+/*
+ * After a rank has died: makes a model on `comm`, of ranks that are left of those of `failed` (hips_comm_shrink()), with its values.
+ * Collective over `comm`; each rank passes its own handle of `failed`, which no thread uses; it has failed then, on all ranks of its
+ * communicator, and is still to be destroyed.
+ *
+ * A shard whose node is gone comes from its replica and from what other nodes have sent to the shard and not to the replica. So what is
+ * missing are groups of updates that a node which is gone has sent to the shard, such as those of the shard's node itself, in
+ * which updates of others may have travelled; of those at most the norm divergence_max. A node is gone when its lowest rank is, which
+ * keeps all that. An update whose call has ended with the failure may be in the values. Versions begin at 0.
+ *
+ * Cost: a broadcast or an allreduce of each shard, and memory for the whole model on each rank meanwhile.
+ *
+ * HIPS_ERR_PEER_LOST: another rank has died meanwhile (shrink again), or a shard is lost: its node is gone, and so is the one of its
+ * replica, if it has one; names the elements. HIPS_ERR_INVALID_ARGUMENT: ranks pass models that they did not make together. Errors
+ * else as hips_ps_model_create().
+ */
+HIPS_API hips_status_t hips_ps_model_recover(hips_comm_t comm, hips_ps_model_t failed,
+                                             hips_ps_model_t* model);
 
 /* Waits until all ranks call it, then frees the model. Collective. No call may be outstanding. Null is allowed. */
 HIPS_API hips_status_t hips_ps_model_destroy(hips_ps_model_t model);

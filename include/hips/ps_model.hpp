@@ -26,6 +26,8 @@ struct ModelOptions {
   std::uint32_t num_shards = 0;          ///< shard s lies on node s; 0: one on each node
   std::uint64_t delay_max = UINT64_MAX;  ///< of an update that is applied
   bool sends_at_once = false;            ///< updates and values are not scheduled
+  /// The norms of the groups of updates that the replica of a shard may lack, together: see recover(). Negative: there are no replicas.
+  double divergence_max = -1;
 };
 
 /// A vector of `T` that all ranks of a communicator fetch and add updates to, without waiting for each other.
@@ -60,6 +62,7 @@ class Model {
     config.num_shards = options.num_shards;
     config.delay_max = options.delay_max;
     config.sends_at_once = options.sends_at_once ? 1 : 0;
+    config.divergence_max = options.divergence_max;
     if (!options.first.empty()) {
       check("first", count_, options.first.size());
       config.first = options.first.data();
@@ -81,6 +84,19 @@ class Model {
       (void)hips_ps_model_abort(model_, "an exception ended the use of its model");
     else
       (void)hips_ps_model_destroy(model_);
+  }
+
+  /// After a rank has died: a model on `comm`, of ranks that are left of this one's (Communicator::shrink()), with the values.
+  /// Collective over them. This model has failed then, if it had not before.
+  ///
+  /// Of a shard whose node is gone, groups of updates that nodes which are gone have sent to it may be missing, of a norm of
+  /// divergence_max at most. Versions begin at 0.
+  ///
+  /// Errors   kPeerLost, on all ranks: another one has died, so shrink again; or a shard is lost, without a replica or with it.
+  [[nodiscard]] Model recover(const Communicator& comm) {
+    hips_ps_model_t made = nullptr;
+    throw_if_failed(hips_ps_model_recover(comm.handle(), model_, &made));
+    return Model(made, count_);
   }
 
   /// values = the model.
@@ -134,6 +150,7 @@ class Model {
   [[nodiscard]] hips_ps_model_t handle() const { return model_; }
 
  private:
+  Model(hips_ps_model_t model, std::uint64_t count) : model_(model), count_(count) {}
   template <typename Call>
   static Request started(Call call) {
     hips_request_t request = HIPS_REQUEST_NULL;

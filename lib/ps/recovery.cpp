@@ -18,6 +18,7 @@
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/ps/mail_setup.hpp"
+#include "lib/ps/ranks_left.hpp"
 
 namespace hips::ps {
 namespace {
@@ -101,28 +102,11 @@ class Recovery {
 
   /// Who is left of the failed table.
   Status meet() {
-    ByteWriter writer;
-    writer.put(failed_.members().rank());
-    writer.put(failed_.id());
-    const auto told = gather(writer.take());
-    if (!told) return told.error();
-    std::set<Rank> ranks;
-    std::uint64_t table = 0;
-    for (std::size_t r = 0; r < told->size(); ++r) {
-      ByteReader reader((*told)[r]);
-      const auto rank = reader.get<Rank>();
-      const auto id = reader.get<std::uint64_t>();
-      if (!reader.ok()) return comm::malformed(static_cast<Rank>(r));
-      if (r == 0) table = id;
-      const bool is_of_it = rank >= 0 && rank < static_cast<Rank>(places().node_of.size());
-      if (id != table || (id == failed_.id() && !is_of_it) || !ranks.insert(rank).second)
-        return Status::error(
-            Code::kInvalidArgument,
-            fmt::format("table: what rank {} passes is not rank 0's table; all ranks recover the same one",
-                        r));
-    }
+    const auto ranks = ranks_left(exchanges_, failed_.members(), failed_.id(), "table");
+    if (!ranks) return ranks.error();
+    const std::set<Rank> in_order(ranks->begin(), ranks->end());
     std::map<std::int32_t, Rank> first;
-    for (const Rank rank : ranks) {
+    for (const Rank rank : in_order) {
       const std::int32_t of = places().node_of[static_cast<std::size_t>(rank)];
       first.emplace(of, rank);  // the lowest
       if (places().serves(rank)) served_.insert(of);
@@ -296,22 +280,6 @@ Status recover(comm::Communicator& members, RowTable& failed, Recovered& recover
   });
 }
 
-/// Whether it succeeded on all ranks, also where some of them have died meanwhile. The same on all that are left.
-Status agree(comm::Communicator& members, const Status& mine) {
-  const Blob succeeded(1, mine.ok() ? std::byte{1} : std::byte{0});
-  const auto parts = members.gather_left(succeeded);
-  if (!parts) return parts.error();
-  if (!mine.ok()) return mine;
-  for (std::size_t r = 0; r < parts->size(); ++r) {
-    if ((*parts)[r] == succeeded) continue;
-    Status status = Status::error(Code::kPeerLost,
-                                  fmt::format("table: rank {} has ended while it was being recovered", r));
-    status.rank = static_cast<Rank>(r);
-    return status;
-  }
-  return Status::success();
-}
-
 }  // namespace
 
 Result<Recovered> recover(comm::Communicator& members, RowTable& failed) {
@@ -324,7 +292,7 @@ Result<Recovered> recover(comm::Communicator& members, RowTable& failed) {
       return status_of_exception();
     }
   };
-  Status status = agree(members, attempt());
+  Status status = agree_of_left(members, attempt(), "table");
   if (!status.ok()) return fail(std::move(status));
   if (members.rank() == 0)
     log::info(log::Subsystem::kComm, "table: recovered; the rows of at most {} of {} keys are lost",

@@ -27,16 +27,29 @@ class Model:
     the communicator has failed.
     """
 
-    def __init__(self, comm: Communicator, first: Any, *, num_shards: int = 0, delay_max: int | None = None, sends_at_once: bool = False):
+    def __init__(self, comm: Communicator, first: Any, *, num_shards: int = 0, delay_max: int | None = None, sends_at_once: bool = False,
+                 divergence_max: float | None = None):
         """first: the values that the model begins with; those of ranks without a shard give shape and dtype only. num_shards: on the first nodes; 0:
         one on each. delay_max: updates that may be applied between a fetch and the push; None: any number.
-        sends_at_once: transfers are not scheduled."""
+        sends_at_once: transfers are not scheduled. divergence_max: each shard has a replica on another node, for recover(), which lacks groups of
+        updates whose norms add up to this at most; then all ranks pass the same `first`. None: there are no replicas."""
         numpy = _np()
         first = numpy.ascontiguousarray(first)
         self.shape, self.dtype = first.shape, first.dtype
         most = 2**64 - 1
-        self._model = _comm.Model(comm._comm, numpy.atleast_1d(first), num_shards, most if delay_max is None else delay_max, sends_at_once)
+        self._model = _comm.Model(comm._comm, numpy.atleast_1d(first), num_shards, most if delay_max is None else delay_max, sends_at_once,
+                                   -1.0 if divergence_max is None else divergence_max)
         ended_together.add(self)
+
+    def recover(self, comm: Communicator) -> Model:
+        """After a rank has died: a model on `comm`, of ranks that are left (Communicator.shrink()), with the values. Of a shard whose node is
+        gone, groups of updates that nodes which are gone have sent to it may be missing, of a norm of divergence_max at most. Collective over
+        `comm`. This model has failed then. Error: another rank has died, or a shard is lost."""
+        made = Model.__new__(Model)
+        made.shape, made.dtype = self.shape, self.dtype
+        made._model = self._model.recover(comm._comm)
+        ended_together.add(made)
+        return made
 
     @property
     def shards(self) -> list[slice]:

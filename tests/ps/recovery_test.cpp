@@ -31,8 +31,8 @@ using hips::ps::Table;
 using hips::test::RankProcesses;
 using hips::test::Ready;
 
-constexpr std::uint64_t kKeys = 300;
-constexpr std::size_t kRanks = 4;
+constexpr std::uint64_t kNumKeys = 300;
+constexpr std::size_t kNumRanks = 4;
 
 /// A rank that pushes ones to a column of its own, and knows what must be in it.
 class Pusher {
@@ -41,7 +41,8 @@ class Pusher {
       : rank_(static_cast<std::size_t>(rank)),
         random_(seed + static_cast<std::uint64_t>(rank)),
         comm_(Communicator::from_environment()) {
-    table_.emplace(comm_, hips::ps::TableOptions<std::int64_t>{.num_keys = kKeys, .row_length = kRanks});
+    table_.emplace(comm_,
+                   hips::ps::TableOptions<std::int64_t>{.num_keys = kNumKeys, .row_length = kNumRanks});
   }
   [[nodiscard]] int num_ranks() const { return comm_.size(); }
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
@@ -79,18 +80,18 @@ class Pusher {
  private:
   void step() {
     std::set<Key> chosen;
-    for (auto num = 1 + random_() % 8; num > 0; --num) chosen.insert(random_() % kKeys);
+    for (auto num = 1 + random_() % 8; num > 0; --num) chosen.insert(random_() % kNumKeys);
     const std::vector<Key> keys(chosen.begin(), chosen.end());
-    std::vector<std::int64_t> rows(keys.size() * kRanks);
+    std::vector<std::int64_t> rows(keys.size() * kNumRanks);
     if (random_() % 4 == 0) table_->localize(keys);
     if (random_() % 4 == 0) {
       table_->pull(keys, rows);
       for (std::size_t i = 0; i < keys.size(); ++i)
-        if (rows[i * kRanks + rank_] != pushed_[keys[i]])
+        if (rows[i * kNumRanks + rank_] != pushed_[keys[i]])
           wrong_ = "a pull sees another number than this rank has pushed";
       std::ranges::fill(rows, 0);
     }
-    for (std::size_t i = 0; i < keys.size(); ++i) rows[i * kRanks + rank_] = 1;
+    for (std::size_t i = 0; i < keys.size(); ++i) rows[i * kNumRanks + rank_] = 1;
     uncertain_ = chosen;
     table_->push(keys, rows);
     uncertain_.clear();
@@ -98,17 +99,17 @@ class Pusher {
   }
 
   void compare(std::uint64_t num_lost) {
-    std::vector<Key> keys(kKeys);
+    std::vector<Key> keys(kNumKeys);
     std::iota(keys.begin(), keys.end(), 0);
-    std::vector<std::int64_t> rows(kKeys * kRanks);
+    std::vector<std::int64_t> rows(kNumKeys * kNumRanks);
     table_->pull(keys, rows);
     comm_.barrier();
     std::uint64_t seen = 0;
     for (const Key key : keys) {
-      const std::span row = std::span(rows).subspan(key * kRanks, kRanks);
+      const std::span row = std::span(rows).subspan(key * kNumRanks, kNumRanks);
       const std::int64_t mine = row[rank_];
       const bool is_right = mine == pushed_[key] || (uncertain_.contains(key) && mine == pushed_[key] + 1);
-      const bool is_lost = std::ranges::count(row, 0) == kRanks;
+      const bool is_lost = std::ranges::count(row, 0) == kNumRanks;
       if (!is_right && !is_lost)
         wrong_ = "key " + std::to_string(key) + " has " + std::to_string(mine) + " in place of " +
                  std::to_string(pushed_[key]);
@@ -123,7 +124,7 @@ class Pusher {
   std::mt19937_64 random_;
   Communicator comm_;
   std::optional<Table<std::int64_t> > table_;
-  std::vector<std::int64_t> pushed_ = std::vector<std::int64_t>(kKeys);
+  std::vector<std::int64_t> pushed_ = std::vector<std::int64_t>(kNumKeys);
   std::set<Key> uncertain_;  ///< of a push that has not ended
   std::string wrong_;
 };
@@ -133,7 +134,7 @@ TEST(Recovery, KeepsWhatHasBeenPushedToRowsThatAreLeft) {
   const int trials = hips::test::runs_everything() ? 100 : hips::test::runs_a_sample() ? 5 : 15;
   for (int trial = 0; trial < trials && !HasFailure(); ++trial) {
     const auto at = static_cast<std::size_t>(trial) % std::size(hips::ps::test::kPlaces);
-    std::vector<int> ranks(kRanks);
+    std::vector<int> ranks(kNumRanks);
     std::iota(ranks.begin(), ranks.end(), 0);
     std::ranges::shuffle(ranks, random);
     const auto num_gone = 1 + static_cast<std::ptrdiff_t>(random() % 2);
@@ -144,11 +145,11 @@ TEST(Recovery, KeepsWhatHasBeenPushedToRowsThatAreLeft) {
     SCOPED_TRACE("trial " + std::to_string(trial) + ", place " + std::to_string(at) +
                  ", gone: " + testing::PrintToString(gone));
     RankProcesses processes(
-        kRanks,
+        kNumRanks,
         [&](int rank, const Ready& ready) {
           Pusher pusher(rank, seed);
           std::uint64_t num_lost = 0, all_lost = 0;
-          while (pusher.num_ranks() > static_cast<int>(kRanks) - static_cast<int>(num_gone)) {
+          while (pusher.num_ranks() > static_cast<int>(kNumRanks) - static_cast<int>(num_gone)) {
             (void)pusher.push(-1, ready);
             pusher.recover(num_lost);
             all_lost += num_lost;

@@ -430,7 +430,7 @@ def shrink_and_recover():
     if comm.rank == 0:
         comm.abort("enough")
     try:
-        while comm.size > 1:
+        while True:
             comm.barrier()
     except hips.Error as error:
         assert "enough" in str(error), error
@@ -441,6 +441,20 @@ def shrink_and_recover():
     assert (table.pull(keys) == numpy.arange(200).reshape(100, 2)).all()
     assert table.row_shape == (2,) and table.num_keys == 100
     table.close()
+    first = numpy.arange(40_000, dtype="float64")
+    model = hips.Model(again, first, divergence_max=0.5)
+    model.push(numpy.ones(40_000))
+    again.barrier()
+    if again.rank == 0:
+        again.abort("enough")
+    try:
+        while True:
+            again.barrier()
+    except hips.Error:
+        pass
+    model = model.recover(again.shrink())
+    assert (model.fetch() == first + again.size).all()
+    model.close()
 
 
 def exception_with_an_open_table():

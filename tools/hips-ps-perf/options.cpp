@@ -50,6 +50,10 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
       ->check(CLI::Range(0, 1'000'000));
   app.add_option("--delay-max", options.delay_max, "Updates that may be applied between a fetch and the push")
       ->default_str("no limit");
+  app.add_option("--replica-lag", options.replica_lag,
+                 "Also time the model with replicas that may lack so many updates")
+      ->default_str("no replicas")
+      ->check(CLI::Range(0.0, 1e9));
   app.add_option("--seconds", options.seconds, "Time of each measurement of a model")
       ->check(CLI::Range(0.01, 3600.0));
   app.add_option("--compute", options.compute_ms, "Milliseconds that a worker sleeps in each step")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -18,14 +19,15 @@ constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 24U;
 /// A rank's steps on a model, of which each element counts the updates.
 class UpdateSteps {
  public:
-  UpdateSteps(Communicator& comm, const PsPerfOptions& options, bool at_once)
+  UpdateSteps(Communicator& comm, const PsPerfOptions& options, bool at_once, bool replicates)
       : comm_(comm),
         options_(options),
         works_(options.num_workers == 0 || comm.rank() >= comm.size() - options.num_workers),
         model_(comm, {.count = options.model_floats,
                       .num_shards = options.num_shards,
                       .delay_max = options.delay_max,
-                      .sends_at_once = at_once}),
+                      .sends_at_once = at_once,
+                      .divergence_max = replicates ? divergence_of(comm, options) : -1}),
         values_(options.model_floats),
         ones_(options.model_floats, 1),
         applied_(model_.num_shards()),
@@ -57,6 +59,12 @@ class UpdateSteps {
   }
 
  private:
+  /// An update adds 1 to each element of a shard.
+  static double divergence_of(const Communicator& comm, const PsPerfOptions& options) {
+    const auto shards =
+        options.num_shards != 0 ? options.num_shards : static_cast<std::uint32_t>(comm.size());
+    return options.replica_lag * std::sqrt(std::ceil(static_cast<double>(options.model_floats) / shards));
+  }
   void step() {
     if (!works_) return;
     model_.push_fetch(ones_, values_, applied_);
@@ -95,8 +103,9 @@ class UpdateSteps {
 }  // namespace
 
 void measure_updates(Communicator& comm, const PsPerfOptions& options, Measurements& lines) {
-  UpdateSteps(comm, options, false).run("scheduled", lines);
-  UpdateSteps(comm, options, true).run("at-once", lines);
+  UpdateSteps(comm, options, false, false).run("scheduled", lines);
+  if (options.replica_lag >= 0) UpdateSteps(comm, options, false, true).run("replicas", lines);
+  UpdateSteps(comm, options, true, false).run("at-once", lines);
 }
 
 }  // namespace hips::ps_perf

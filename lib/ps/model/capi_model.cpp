@@ -1,5 +1,8 @@
 #include <hips/ps_model.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -8,9 +11,11 @@
 #include "lib/comm/capi/capi.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/ps/call_request.hpp"
+#include "lib/ps/model/model_recovery.hpp"
 #include "lib/ps/model/shared_model.hpp"
 
 using hips::Code;
+using hips::Result;
 using hips::Status;
 using hips::comm::capi::guarded;
 using hips::comm::capi::null_argument;
@@ -24,6 +29,20 @@ struct hips_ps_model {
 };
 
 namespace {
+
+Result<hips_ps_model_config_t> known_members(const hips_ps_model_config_t& config) {
+  hips_ps_model_config_t known = HIPS_PS_MODEL_CONFIG_INIT;
+  // The members of the first version; later ones are read where the caller knows of them.
+  constexpr std::size_t kLeastBytes = offsetof(hips_ps_model_config_t, divergence_max);
+  if (config.struct_size < kLeastBytes)
+    return hips::fail(
+        Code::kInvalidArgument,
+        fmt::format("hips_ps_model_create: config.struct_size is {}; begin with HIPS_PS_MODEL_CONFIG_INIT, "
+                    "which sets it to {}",
+                    config.struct_size, sizeof(hips_ps_model_config_t)));
+  std::memcpy(&known, &config, std::min(config.struct_size, sizeof known));
+  return known;
+}
 
 struct Transfer {
   const char* name;
@@ -77,21 +96,37 @@ hips_status_t hips_ps_model_create(hips_comm_t comm, const hips_ps_model_config_
     if (comm == nullptr) return null_argument(kName, "comm");
     if (config == nullptr) return null_argument(kName, "config");
     if (model == nullptr) return null_argument(kName, "model");
-    if (config->struct_size < sizeof(hips_ps_model_config_t))
-      return Status::error(
-          Code::kInvalidArgument,
-          fmt::format(
-              "{}: config.struct_size is {}; begin with HIPS_PS_MODEL_CONFIG_INIT, which sets it to {}",
-              kName, config->struct_size, sizeof(hips_ps_model_config_t)));
-    hips::ps::SharedModelOptions options{.count = config->count,
-                                         .type = static_cast<hips::DataType>(config->type),
-                                         .first = static_cast<const std::byte*>(config->first),
-                                         .num_shards = config->num_shards,
-                                         .delay_max = config->delay_max,
-                                         .schedules = config->sends_at_once == 0};
+    const auto known = known_members(*config);
+    if (!known) return known.error();
+    hips::ps::SharedModelOptions options{.count = known->count,
+                                         .type = static_cast<hips::DataType>(known->type),
+                                         .first = static_cast<const std::byte*>(known->first),
+                                         .num_shards = known->num_shards,
+                                         .delay_max = known->delay_max,
+                                         .schedules = known->sends_at_once == 0,
+                                         .divergence_max = known->divergence_max};
     auto handle = std::make_unique<hips_ps_model>();
     handle->comm = SharedHold(*comm->shared);
     auto made = SharedModel::create(*comm->shared->communicator, options);
+    if (!made) return made.error();
+    handle->model = std::move(*made);
+    *model = handle.release();
+    return Status::success();
+  });
+}
+
+hips_status_t hips_ps_model_recover(hips_comm_t comm, hips_ps_model_t failed, hips_ps_model_t* model) {
+  return guarded([&]() -> Status {
+    constexpr const char* kName = "hips_ps_model_recover";
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
+    if (comm == nullptr) return null_argument(kName, "comm");
+    if (failed == nullptr) return null_argument(kName, "failed");
+    if (model == nullptr) return null_argument(kName, "model");
+    const SharedHold old_comm(*failed->comm);
+    const std::shared_ptr<SharedModel> old = failed->model;
+    auto handle = std::make_unique<hips_ps_model>();
+    handle->comm = SharedHold(*comm->shared);
+    auto made = hips::ps::recover_model(*comm->shared->communicator, *old);
     if (!made) return made.error();
     handle->model = std::move(*made);
     *model = handle.release();

@@ -30,12 +30,14 @@ ModelAgent::ModelAgent(Options options, Mail& mail, const Clock& clock)
   for (std::uint16_t shard = 0; shard < options_.shards.num; ++shard) {
     if (!is_local(shard)) continue;
     shard_ = shard;
-    const auto begin = options_.shards.begin_byte(shard), bytes = options_.shards.bytes(shard);
-    if (options_.first.empty())
-      values_.resize(bytes);
-    else
-      values_.assign(options_.first.begin() + static_cast<std::ptrdiff_t>(begin),
-                     options_.first.begin() + static_cast<std::ptrdiff_t>(begin + bytes));
+    values_ = first_of(shard);
+  }
+  for (std::uint16_t shard = 0; options_.divergence_max >= 0 && shard < options_.shards.num; ++shard) {
+    const std::int32_t node = replica_node(options_.places, options_.shards, shard);
+    if (node < 0) break;
+    if (is_local(shard)) divergence_.emplace(options_.divergence_max);
+    if (options_.places.service_of[static_cast<std::size_t>(node)] == options_.rank)
+      replica_.emplace(shard, first_of(shard));
   }
   options_.first = {};
   if (scheduler() == options_.rank)
@@ -43,6 +45,13 @@ ModelAgent::ModelAgent(Options options, Mail& mail, const Clock& clock)
         UpdateScheduler::Options{
             .places = options_.places, .shards = options_.shards, .delay_max = options_.delay_max},
         mail);
+}
+
+std::vector<std::byte> ModelAgent::first_of(std::uint16_t shard) const {
+  const auto bytes = options_.shards.bytes(shard);
+  if (options_.first.empty()) return std::vector<std::byte>(bytes);
+  const auto part = options_.first.subspan(options_.shards.begin_byte(shard), bytes);
+  return {part.begin(), part.end()};
 }
 
 ModelAgent::Vector ModelAgent::empty_vector(std::uint16_t shard) const {
@@ -90,6 +99,7 @@ Status ModelAgent::on_mail(const ModelMessage& message) {
       if (head.rank < 0) return broken_mail("an outcome is of no rank's update");
       // One that is handed back is here still.
       updates_.erase({head.rank, head.update, head.shard});
+      if (head.flag == 0) sent_.drop(head.shard, group_of(head));
       ModelHead out = head;
       out.kind = ModelMail::kEnded;
       write(mail_, head.rank, out);
@@ -108,6 +118,10 @@ Status ModelAgent::on_mail(const ModelMessage& message) {
       return head.flag != 0 ? on_sum_of_shard(message) : on_sum(message);
     case ModelMail::kValues:
       return on_values(message);
+    case ModelMail::kFlush:
+    case ModelMail::kReplica:
+    case ModelMail::kStored:
+      return on_mail_of_replicas(message);
     case ModelMail::kAsk:
       if (is_local(head.shard) && !is_scheduled(head.shard)) return on_ask(head);
       [[fallthrough]];
@@ -142,6 +156,7 @@ Status ModelAgent::on_update(const ModelMessage& message) {
   out.kind = ModelMail::kSum;
   out.flag = 1;
   out.more = 1;
+  keep_for_replica(out, own.sum);
   to_nodes_.send(options_.places.service_of[head.shard], out, std::move(own.sum));
   updates_.erase(id);
   return Status::success();
@@ -162,6 +177,7 @@ Status ModelAgent::on_join(const ModelHead& head) {
       head.next < 0 ? options_.places.service_of[head.shard] : options_.places.service_at(head.next);
   const Vector sum = own.sum;
   if (head.flag != 0) sum->ready = 0;
+  if (head.next < 0) keep_for_replica(out, sum);
   to_nodes_.send(to, out, sum);
   if (head.flag == 0) {
     updates_.erase(at);
@@ -197,27 +213,97 @@ Status ModelAgent::add_to_own(UpdateId id, OwnUpdate& own, std::span<const std::
 Status ModelAgent::on_sum_of_shard(const ModelMessage& message) {
   const ModelHead& head = message.head;
   if (!is_local(head.shard)) return broken_mail("a group reached a node that has not its shard");
-  const std::tuple key{head.number, head.rank, head.update};
+  const GroupId key = group_of(head);
   Arriving& group = arriving_[key];
   if (group.sum.empty()) {
     group.sum.resize(values_.size());
+    group.version = head.version;
   }
   if (head.offset != group.received) return broken_mail("a part of a group is missing");
   std::copy_n(message.part, head.bytes, group.sum.begin() + static_cast<std::ptrdiff_t>(head.offset));
   group.received += head.bytes;
   if (group.received < group.sum.size()) return Status::success();
   if (head.number == 0) {
-    // Nobody has looked at its delay.
-    const bool is_applied = version_ - head.version <= options_.delay_max;
-    ModelHead out{.kind = ModelMail::kOutcome, .flag = is_applied, .shard = head.shard, .version = version_};
-    if (is_applied) apply(group.sum, 1);
-    arriving_.erase(key);
-    out.rank = head.rank;
-    out.update = head.update;
-    write(mail_, options_.places.service_at(head.rank), out);
+    complete_.push_back(key);
+    apply_unscheduled();
   } else {
     apply_what_is_here();
   }
+  return Status::success();
+}
+
+/// Updates that nobody has scheduled, in the order in which they came.
+void ModelAgent::apply_unscheduled() {
+  while (!complete_.empty()) {
+    const GroupId key = complete_.front();
+    const Arriving& update = arriving_.at(key);
+    // Nobody has looked at its delay. While it waits for the replica the version stays.
+    const bool is_applied = version_ - update.version <= options_.delay_max;
+    if (is_applied && !admits(key, update)) return;
+    ModelHead out{.kind = ModelMail::kOutcome, .flag = is_applied, .shard = shard_, .version = version_};
+    if (is_applied) apply(update.sum, 1);
+    arriving_.erase(key);
+    complete_.erase(complete_.begin());
+    out.rank = std::get<1>(key);
+    out.update = std::get<2>(key);
+    write(mail_, options_.places.service_at(out.rank), out);
+  }
+}
+
+/// Whether a group may be applied now. If not, it is the next one that is, when the replica has what it lacks.
+bool ModelAgent::admits(GroupId group, const Arriving& arriving) {
+  if (!divergence_) return true;
+  std::vector<Divergence::Flush> flushes;
+  const double norm = norm_of(options_.shards.type, arriving.sum);
+  const bool is_admitted =
+      divergence_->admits(group, options_.places.service_at(std::get<1>(group)), norm, flushes);
+  blocked_ = is_admitted ? std::nullopt : std::optional(group);
+  for (const Divergence::Flush& flush : flushes) {
+    ModelHead out{.kind = ModelMail::kFlush, .shard = shard_, .version = flush.number};
+    for (const GroupId& one : flush.groups) {
+      std::tie(out.number, out.rank, out.update) = one;
+      out.flag = one == flush.groups.back() ? 1 : 0;
+      write(mail_, flush.sender, out);
+    }
+  }
+  return is_admitted;
+}
+
+/// This node sends a group to its shard.
+void ModelAgent::keep_for_replica(const ModelHead& head, Vector sum) {
+  if (options_.divergence_max >= 0 && options_.places.num_nodes() > 1)
+    sent_.keep(head.shard, group_of(head), std::move(sum));
+}
+
+Status ModelAgent::on_mail_of_replicas(const ModelMessage& message) {
+  const ModelHead& head = message.head;
+  if (head.kind == ModelMail::kFlush) {
+    auto sum = sent_.on_flush(head, options_.shards);
+    if (!sum) return sum.error();
+    if (!*sum) return Status::success();
+    ModelHead out{.kind = ModelMail::kReplica, .shard = head.shard, .version = head.version};
+    out.rank = options_.rank;
+    const auto node = static_cast<std::size_t>(replica_node(options_.places, options_.shards, head.shard));
+    to_nodes_.send(options_.places.service_of[node], out, std::move(*sum));
+    return Status::success();
+  }
+  if (head.kind == ModelMail::kReplica) {
+    if (!replica_) return broken_mail("a part for a replica reached a node that has none");
+    const auto is_whole = replica_->on_part(message, options_.shards.type);
+    if (!is_whole) return is_whole.error();
+    if (!*is_whole) return Status::success();
+    ModelHead out{.kind = ModelMail::kStored, .shard = head.shard, .version = head.version};
+    out.rank = head.rank;
+    const Rank server = options_.places.service_of[head.shard];
+    write(mail_, head.rank, out);
+    if (server != head.rank) write(mail_, server, out);
+    return Status::success();
+  }
+  if (head.rank == options_.rank) sent_.on_stored(head);
+  if (!is_local(head.shard) || !divergence_) return Status::success();
+  divergence_->stored(head.version);
+  apply_unscheduled();
+  apply_what_is_here();
   return Status::success();
 }
 
@@ -228,12 +314,13 @@ void ModelAgent::apply_what_is_here() {
     const Expected next = expected_[i];
     const auto at = arriving_.lower_bound({next.number, -1, 0});
     const bool is_here = at != arriving_.end() && std::get<0>(at->first) == next.number &&
-                         at->second.received == values_.size();
+                         at->second.received == values_.size() && (!blocked_ || *blocked_ == at->first);
     if (!is_here || next.num_updates > most) {
       most = std::min(most, next.may_overtake);
       ++i;
       continue;
     }
+    if (!admits(at->first, at->second)) return;
     for (std::size_t before = 0; before < i; ++before) expected_[before].may_overtake -= next.num_updates;
     ModelHead out{.kind = ModelMail::kApplied, .shard = shard_, .version = version_, .number = next.number};
     out.rank = options_.rank;

@@ -16,6 +16,7 @@
 #include "lib/ps/mail.hpp"
 #include "lib/ps/model/model_mail.hpp"
 #include "lib/ps/model/part_sender.hpp"
+#include "lib/ps/model/replication.hpp"
 #include "lib/ps/model/shards.hpp"
 #include "lib/ps/model/update_scheduler.hpp"
 #include "lib/ps/rank_places.hpp"
@@ -40,6 +41,8 @@ class ModelAgent {
     /// Shards of at least so many bytes are sent as the scheduler says; others at once.
     std::uint64_t least_scheduled_bytes = 0;
     std::span<const std::byte> first;  ///< values of the model; used by the constructor
+    /// Of each shard from its replica, at most; negative: there are no replicas.
+    double divergence_max = -1;
   };
 
   ModelAgent(Options options, Mail& mail, const Clock& clock);
@@ -47,6 +50,18 @@ class ModelAgent {
   Status on_mail(const ModelMessage& message);
   /// Sends what there is room for; true if there was anything.
   bool advance();
+
+  // What is left of shards, once it does nothing any more.
+
+  /// The node's shard; empty: it has none.
+  [[nodiscard]] const std::vector<std::byte>& values() const { return values_; }
+  /// Updates that the shard contains.
+  [[nodiscard]] std::uint64_t version() const { return version_; }
+  /// The node's replica of another node's shard; null: it has none.
+  [[nodiscard]] const ShardReplica* replica() const { return replica_ ? &*replica_ : nullptr; }
+  [[nodiscard]] const SentGroups& sent() const { return sent_; }
+  /// Of the node's shard from its replica.
+  [[nodiscard]] double divergence() const { return divergence_ ? divergence_->value() : 0; }
 
   /// Updates, groups and values that are kept until something else comes.
   [[nodiscard]] std::size_t num_held() const {
@@ -67,6 +82,7 @@ class ModelAgent {
   struct Arriving {
     std::vector<std::byte> sum;
     std::size_t received = 0;
+    std::uint64_t version = 0;  ///< of the shard, that the rank of an unscheduled update has read
   };
   /// A group that the scheduler has announced and that is not applied yet.
   struct Expected {
@@ -96,6 +112,7 @@ class ModelAgent {
   [[nodiscard]] Rank scheduler() const { return options_.places.service_of[0]; }
   [[nodiscard]] Status check(const ModelMessage& message) const;
   [[nodiscard]] Vector empty_vector(std::uint16_t shard) const;
+  [[nodiscard]] std::vector<std::byte> first_of(std::uint16_t shard) const;
   Vector copy_of_shard();
   void add(std::byte* to, const std::byte* part, std::size_t bytes) const;
 
@@ -106,6 +123,10 @@ class ModelAgent {
   Status on_sum_of_shard(const ModelMessage& message);
   void apply(std::span<const std::byte> sum, std::uint64_t num_updates);
   void apply_what_is_here();
+  void apply_unscheduled();
+  bool admits(GroupId group, const Arriving& arriving);
+  void keep_for_replica(const ModelHead& head, Vector sum);
+  Status on_mail_of_replicas(const ModelMessage& message);
   void on_fetch(const ModelHead& head);
   void ask(std::uint16_t shard);
   Status on_ask(const ModelHead& head);
@@ -124,11 +145,18 @@ class ModelAgent {
   std::uint64_t version_ = 0;          ///< updates that it contains
   std::weak_ptr<PartialVector> copy_;  ///< of the values, while somebody is sent them
   std::uint64_t copied_version_ = 0;
-  std::vector<Expected> expected_;                                               ///< in their order
-  std::map<std::tuple<std::uint64_t, Rank, std::uint32_t>, Arriving> arriving_;  ///< by number, rank, update
+  std::vector<Expected> expected_;  ///< in their order
+  std::map<GroupId, Arriving> arriving_;
+  std::vector<GroupId>
+      complete_;  ///< of those: unscheduled updates that are here, in the order in which they came
   std::map<UpdateId, OwnUpdate> updates_;
   std::map<std::pair<std::uint16_t, std::uint64_t>, Passing> passing_;  ///< by shard and number
   std::vector<Fetching> fetching_;                                      ///< by shard
+  std::optional<Divergence> divergence_;  ///< of the node's shard; none: it has no replica
+  std::optional<GroupId>
+      blocked_;  ///< a group that is applied before any other, once the replica has what it lacks
+  std::optional<ShardReplica> replica_;
+  SentGroups sent_;
 };
 
 }  // namespace hips::ps

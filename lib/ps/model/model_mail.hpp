@@ -35,8 +35,12 @@ enum class ModelMail : std::uint8_t {
   // Between agents.
   kSum,     ///< a part of the sum of a group's first members
   kValues,  ///< a part of a shard's values
+  // Of replicas.
+  kFlush,  ///< from the shard's node to a group's sender: the group is part of this flush; with the last one: send them
+  kReplica,  ///< from that to the replica's node: a part of the sum of a flush
+  kStored,   ///< from the replica's node to the sender and to the shard's node: it has the flush
 };
-inline constexpr auto kLastModelMail = ModelMail::kValues;
+inline constexpr auto kLastModelMail = ModelMail::kStored;
 
 /// Is it for a rank, and not for an agent?
 constexpr bool is_answer(ModelMail kind) {
@@ -46,16 +50,17 @@ constexpr bool is_answer(ModelMail kind) {
 /// The begin of a message; `bytes` bytes of a vector follow, padded to 8.
 struct ModelHead {
   ModelMail kind = ModelMail::kUpdate;
-  /// kOutcome, kEnded: applied; kJoin: there is a member before; kSum: to the shard, with all members
+  /// kOutcome, kEnded: applied; kJoin: there is a member before; kSum: to the shard, with all members; kFlush: the last group
   std::uint8_t flag = 0;
   std::uint16_t shard = 0;
   std::uint32_t bytes = 0;
   std::uint64_t offset = 0;  ///< in bytes, of the part in the shard; kRate: bytes
   /// Of the shard: that the update's rank read, that the update found, of the values. kRate: ns; kExpect: updates that may
-  /// overtake.
+  /// overtake; kFlush, kReplica, kStored: the number of the flush.
   std::uint64_t version = 0;
   std::uint64_t number = 0;  ///< of a group or of a chain of nodes; 0: not of the scheduler's
-  Rank rank = -1;            ///< whose update; who asks; kSum, not to the shard: whose update is added next
+  Rank rank =
+      -1;  ///< whose update; who asks; kReplica, kStored: the sender; kSum, not to the shard: whose update is added next
   std::uint32_t update = 0;  ///< its rank's number of it, or of the fetch
   Rank next = -1;            ///< kJoin: rank of the next member; kRelay: service of the next node; -1: none
   /// kJoin: the next member's update, or if there is none as of kSum: members; kExpect: members.

@@ -1,6 +1,7 @@
 #include "lib/ps/model/shared_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <new>
 #include <string>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/wait/clock.hpp"
+#include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/comm/setup/bootstrap.hpp"
 #include "lib/ps/mail_setup.hpp"
@@ -36,15 +38,19 @@ Status check(const SharedModelOptions& options) {
         fmt::format("count is {}; no memory holds as many {}", options.count, to_string(options.type)));
   if (options.num_shards > UINT16_MAX)
     return invalid(fmt::format("num_shards is {}; at most {} are possible", options.num_shards, UINT16_MAX));
+  if (std::isnan(options.divergence_max))
+    return invalid("divergence_max is not a number; expected a norm, or a negative number for no replicas");
   return Status::success();
 }
 
 comm::Terms terms_of(const SharedModelOptions& options) {
-  return {{"count", fmt::format("{}", options.count)},
-          {"type of the elements", std::string(to_string(options.type))},
-          {"num_shards", fmt::format("{}", options.num_shards)},
-          {"delay_max", fmt::format("{}", options.delay_max)},
-          {"policy", options.schedules ? "scheduled" : "all sent at once"}};
+  return {
+      {"count", fmt::format("{}", options.count)},
+      {"type of the elements", std::string(to_string(options.type))},
+      {"num_shards", fmt::format("{}", options.num_shards)},
+      {"delay_max", fmt::format("{}", options.delay_max)},
+      {"policy", options.schedules ? "scheduled" : "all sent at once"},
+      {"divergence_max", options.divergence_max < 0 ? "none" : fmt::format("{}", options.divergence_max)}};
 }
 
 }  // namespace
@@ -74,49 +80,65 @@ Status SharedModel::set_up(comm::SetUpExchanges& exchanges) {
   std::uint64_t num_shards = options_.num_shards != 0 ? options_.num_shards : num_nodes;
   num_shards = std::min({num_shards, num_nodes, options_.count, std::uint64_t{UINT16_MAX}});
   shards_ = {.count = options_.count, .type = options_.type, .num = static_cast<std::uint16_t>(num_shards)};
+  places_ = setup.places();
   constexpr std::size_t kLongest = 0;  // any slot has room for a part
-  const comm::Blob has_first{std::byte{options_.first != nullptr}};
+  comm::ByteWriter mine;
+  mine.put(options_.first != nullptr ? std::uint8_t{1} : std::uint8_t{0});
+  mine.put(comm::ProcessUid::random().low);
   const auto opened =
-      setup.open(Status::success(), has_first, kLongest,
+      setup.open(Status::success(), mine.blob(), kLongest,
                  [this](Rank /*from*/, std::span<const std::byte> messages) { return receive(messages); });
   if (!opened) return opened.error();
-  auto mail = setup.connect(compare_first(setup.places(), *opened));
+  auto mail = setup.connect(compare_first(*opened));
   if (!mail) return mail.error();
-  return exchanges.agree(begin_to_serve(setup.places(), std::move(*mail), setup.spin()));
+  return exchanges.agree(begin_to_serve(std::move(*mail), setup.spin()));
 }
 
-/// Shards begin with given values, or all with zeros. `has_first`: by rank.
-Status SharedModel::compare_first(const RankPlaces& places, std::span<const comm::Blob> has_first) const {
-  const auto of = [&](std::size_t node) { return static_cast<std::size_t>(places.service_of[node]); };
-  for (std::size_t node = 1; node < shards_.num; ++node)
-    if (has_first[of(node)] != has_first[of(0)])
-      return Status::error(
-          Code::kMismatch,
-          fmt::format("model: of ranks {} and {}, which have shards, only one passes first values", of(0),
-                      of(node)),
-          Scope::kCommunicator);
+/// Shards and their replicas begin with given values, or all with zeros. `told`: by rank, whether it has those, and a random number.
+Status SharedModel::compare_first(std::span<const comm::Blob> told) {
+  const auto has_first = [&](Rank rank, std::uint64_t& number) {
+    comm::ByteReader reader(told[static_cast<std::size_t>(rank)]);
+    const bool has_one = reader.get<std::uint8_t>() != 0;
+    number = reader.get<std::uint64_t>();
+    return has_one;
+  };
+  const Rank first = places_.service_of[0];
+  const bool expected = has_first(first, id_);
+  for (std::int32_t shard = 0; shard < shards_.num; ++shard) {
+    const std::int32_t replica = options_.divergence_max >= 0 ? replica_node(places_, shards_, shard) : -1;
+    for (const std::int32_t node : {shard, replica < 0 ? shard : replica}) {
+      const Rank rank = places_.service_of[static_cast<std::size_t>(node)];
+      std::uint64_t ignored = 0;
+      if (has_first(rank, ignored) != expected)
+        return Status::error(
+            Code::kMismatch,
+            fmt::format("model: of ranks {} and {}, which have shards{}, only one passes first values", first,
+                        rank, options_.divergence_max >= 0 ? " or replicas" : ""),
+            Scope::kCommunicator);
+    }
+  }
   return Status::success();
 }
 
 /// Local; afterwards this rank can call and be called.
-Status SharedModel::begin_to_serve(const RankPlaces& places, std::unique_ptr<TransportMail> mail,
-                                   SpinLimits spin) {
+Status SharedModel::begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimits spin) {
   const Rank rank = members_.rank();
-  const Rank service = places.service_at(rank);
+  const Rank service = places_.service_at(rank);
   const bool schedules = options_.schedules &&
-                         static_cast<std::uint64_t>(places.num_nodes()) >= kLeastNodesPerShard * shards_.num;
+                         static_cast<std::uint64_t>(places_.num_nodes()) >= kLeastNodesPerShard * shards_.num;
   versions_.assign(shards_.num, 0);
   client_ = std::make_unique<ModelClient>(rank, service, shards_, *mail);
   if (service == rank)
     agent_ = std::make_unique<ModelAgent>(
         ModelAgent::Options{
             .rank = rank,
-            .places = places,
+            .places = places_,
             .shards = shards_,
             .delay_max = options_.delay_max,
             .least_scheduled_bytes = schedules ? kLeastScheduledBytes : UINT64_MAX,
             .first = {options_.first,
-                      options_.first != nullptr ? options_.count * size_of(options_.type) : 0}},
+                      options_.first != nullptr ? options_.count * size_of(options_.type) : 0},
+            .divergence_max = options_.divergence_max},
         *mail, SystemClock::instance());
   options_.first = nullptr;
   return driver_.start(std::move(mail), spin, service == rank, [this]() -> Result<bool> {
@@ -138,6 +160,13 @@ Status SharedModel::receive(std::span<const std::byte> messages) {
     if (Status status = answers ? client_->on_mail(*message) : agent_->on_mail(*message); !status.ok())
       return status;
   }
+  return Status::success();
+}
+
+Status SharedModel::end() {
+  Status status = members_.abort("its model is being recovered");
+  if (!driver_.look_for_failure()) return status;
+  driver_.locked([] {});  // a step that began before
   return Status::success();
 }
 

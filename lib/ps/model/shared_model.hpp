@@ -24,6 +24,7 @@ struct SharedModelOptions {
   std::uint32_t num_shards = 0;          ///< on the first nodes; 0: one on each
   std::uint64_t delay_max = UINT64_MAX;  ///< of an update that is applied
   bool schedules = true;                 ///< false: all is sent at once
+  double divergence_max = -1;  ///< norm of what the replica of a shard may lack; negative: no replicas
 };
 
 /// A vector that all ranks of a communicator fetch and add updates to, in shards on several nodes. Each update is applied or
@@ -58,17 +59,31 @@ class SharedModel {
 
   [[nodiscard]] const Shards& shards() const { return shards_; }
 
+  // For recover_model().
+  /// Fails the model and its communicator, if they have not failed. Then nobody uses its parts on this rank.
+  ///
+  /// Errors   kInternal: the control plane does not answer.
+  Status end();
+  /// The same on all ranks, and of no other model.
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  [[nodiscard]] comm::Communicator& members() const { return members_; }
+  [[nodiscard]] const SharedModelOptions& options() const { return options_; }
+  [[nodiscard]] const RankPlaces& places() const { return places_; }
+  [[nodiscard]] const ModelAgent* agent() const { return agent_.get(); }  ///< null: another rank serves
+
  private:
   SharedModel(comm::Communicator& members, SharedModelOptions options);
   Status set_up();
   Status set_up(comm::SetUpExchanges& exchanges);
-  [[nodiscard]] Status compare_first(const RankPlaces& places, std::span<const comm::Blob> has_first) const;
-  Status begin_to_serve(const RankPlaces& places, std::unique_ptr<TransportMail> mail, SpinLimits spin);
+  [[nodiscard]] Status compare_first(std::span<const comm::Blob> told);
+  Status begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimits spin);
   Status receive(std::span<const std::byte> messages);
 
   comm::Communicator& members_;
   SharedModelOptions options_;
+  RankPlaces places_;
   Shards shards_;
+  std::uint64_t id_ = 0;
   std::vector<std::uint64_t> versions_;  ///< of the last fetch; with the lock of the driver
   std::unique_ptr<ModelClient> client_;
   std::unique_ptr<ModelAgent> agent_;                   ///< of the node; null where another rank serves

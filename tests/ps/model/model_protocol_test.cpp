@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -59,6 +61,25 @@ class Workers {
     }
   }
   Seen& seen() { return seen_; }
+  /// What is wrong with values of a shard that lack at most `limit` of what workers that are left have been told of; "": nothing.
+  [[nodiscard]] std::string compare(std::uint16_t shard, const std::vector<std::int64_t>& values,
+                                    double limit) const {
+    double missing = 0;
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      const Worker& worker = *workers_[i];
+      if (model_.places().node_of[static_cast<std::size_t>(worker.rank)] == model_.dead_node()) continue;
+      const auto told = static_cast<std::int64_t>(worker.counts[shard]);
+      for (std::size_t e = i; e < values.size(); e += workers_.size()) {
+        if (values[e] > told + 1 || values[e] != values[i])
+          return "worker " + std::to_string(i) + " has been told of " + std::to_string(told) +
+                 " updates, and finds " + std::to_string(values[e]);
+        if (values[e] < told) missing += static_cast<double>((told - values[e]) * (told - values[e]));
+      }
+    }
+    return std::sqrt(missing) <= limit * (1 + 1e-9)
+               ? ""
+               : "a norm of " + std::to_string(std::sqrt(missing)) + " is missing";
+  }
   [[nodiscard]] std::uint64_t num_ended() const { return num_ended_; }
 
  private:
@@ -194,6 +215,10 @@ class RandomRun {
     options.count = options.num_shards * (20 + random() % 2000);
     options.delay_max = random() % 4 == 0 ? UINT64_MAX : random() % 20;
     options.schedules = random() % 4 != 0;
+    // The norm of an update is the square root of the rows of a shard.
+    const double norm = std::sqrt(static_cast<double>(options.count));
+    if (random() % 2 == 0)
+      options.divergence_max = random() % 3 == 0 ? 0 : norm * static_cast<double>(random() % 8);
     return options;
   }
 
@@ -216,6 +241,8 @@ TEST(ModelProtocol, AppliesEachUpdateOnceOrHandsItBack) {
     ASSERT_EQ(seen.num_applied + seen.num_handed_back, run.num_pushes() * run.options().num_shards);
     ASSERT_LE(seen.longest_delay, run.options().delay_max);
     for (const auto& found : seen.found) ASSERT_TRUE(are_all_once(found));
+    ASSERT_LE(run.model().longest_distance(), std::max(run.options().divergence_max, 0.0) * (1 + 1e-9));
+    ASSERT_FALSE(run.model().counted_less());
     ASSERT_EQ(run.model().num_held(), 0U) << "an agent keeps what nobody needs any more";
     num_handed_back += seen.num_handed_back;
   }
@@ -239,6 +266,49 @@ TEST(ModelProtocol, UntilOthersHearOfADeathValuesAndDelaysAreAsPromised) {
     if (run.workers().num_ended() < run.num_pushes()) ++num_cut_short;
   }
   EXPECT_GT(num_cut_short, num_seeds() / 2);
+}
+
+TEST(ModelProtocol, WhatIsLeftOfAShardLacksNoMoreThanItsDivergence) {
+  int num_recovered = 0, num_whole = 0;
+  for (int seed = 1; seed <= num_seeds(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomRun run(seed);
+    run.kill(50'000'000);
+    ASSERT_NO_FATAL_FAILURE(run.run());
+    const auto& model = run.model();
+    const std::int32_t dead = model.dead_node();
+    if (run.options().divergence_max < 0 || dead < 0 || dead >= model.shards().num ||
+        model.places().num_nodes() == 1)
+      continue;
+    // The shard of the node that is gone. Groups that it had sent itself are kept there only.
+    const auto shard = static_cast<std::uint16_t>(dead);
+    const std::vector<std::int64_t> values = model.recovered(shard);
+    ASSERT_EQ(run.workers().compare(shard, values, run.options().divergence_max), "");
+    ++num_recovered;
+    num_whole += run.workers().compare(shard, values, 0).empty() ? 1 : 0;
+  }
+  EXPECT_GT(num_recovered, num_seeds() / 20);
+  EXPECT_GT(num_whole, num_recovered * 3 / 4);
+}
+
+TEST(ModelProtocol, AGroupWhoseNormIsNoNumberIsStoredFirst) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double limit : {0.0, 5.0, kInfinity})
+    for (const double norm : {kInfinity, std::numeric_limits<double>::quiet_NaN(), 1e300}) {
+      hips::ps::Divergence divergence(limit);
+      std::vector<hips::ps::Divergence::Flush> flushes;
+      if (limit >= 3) {
+        ASSERT_TRUE(divergence.admits({1, 0, 0}, 0, 3, flushes));
+      }
+      for (int tries = 0; !divergence.admits({2, 1, 0}, 1, norm, flushes); ++tries) {
+        ASSERT_LT(tries, 3) << limit << " " << norm;
+        ASSERT_FALSE(flushes.empty());
+        for (const auto& flush : flushes) divergence.stored(flush.number);
+        flushes.clear();
+      }
+      ASSERT_LE(divergence.value(), limit);
+      ASSERT_TRUE(limit < 3 || divergence.admits({3, 0, 1}, 0, 1, flushes));
+    }
 }
 
 /// Updates per second of 24 workers and 4 nodes with a shard each, with cross-traffic and NICs that become slow.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <hips/hips.hpp>
@@ -192,6 +194,83 @@ TEST(Model, ADeathEndsTheCallsOfAllRanks) {
       EXPECT_THAT(outcomes[rank].text, testing::HasSubstr("rank 2")) << "rank " << rank;
     }
   }
+}
+
+/// Ranks that push ones to elements of their own until one dies; what is left of the model has what they have been told of, but for
+/// a norm of `divergence_max`.
+std::string go_on_with_models(int rank, double divergence_max, const Ready& ready) {
+  constexpr std::uint64_t kCount = 40'000;
+  Communicator comm = Communicator::from_environment();
+  Model<double> model(comm, {.count = kCount, .num_shards = 2, .divergence_max = divergence_max});
+  std::vector<double> values(kCount), update(kCount);
+  for (std::uint64_t e = 0; e < kCount; ++e) update[e] = e % 4 == static_cast<std::uint64_t>(rank) ? 1 : 0;
+  int told = 0;
+  try {
+    model.fetch(values);
+    while (true) {
+      model.push_fetch(update, values);
+      ++told;
+      ready();
+    }
+  } catch (const hips::Error& error) {
+    if (error.status().code != hips::Code::kPeerLost) throw;
+  }
+  comm = comm.shrink();
+  model = model.recover(comm);
+  model.fetch(values);
+  double missing = 0;
+  for (auto e = static_cast<std::uint64_t>(rank); e < kCount; e += 4) {
+    if (values[e] > told + 1)
+      return "a rank finds " + std::to_string(values[e]) + " of " + std::to_string(told) + " updates";
+    if (values[e] < told) missing += (told - values[e]) * (told - values[e]);
+  }
+  if (std::sqrt(missing) > divergence_max)
+    return "a norm of " + std::to_string(std::sqrt(missing)) + " is missing";
+  comm.barrier();
+  const double before = values[static_cast<std::size_t>(rank)];
+  for (int step = 0; step < 5; ++step) model.push_fetch(update, values);
+  return values[static_cast<std::size_t>(rank)] == before + 5 ? "right"
+                                                              : "the model that is left does not go on";
+}
+
+TEST(Model, IsTakenOverFromReplicas) {
+  std::mt19937_64 random(hips::test::seed());
+  const int trials = hips::test::runs_everything() ? 60 : hips::test::runs_a_sample() ? 4 : 8;
+  for (int trial = 0; trial < trials && !HasFailure(); ++trial) {
+    const auto victim = static_cast<int>(random() % 4);
+    // Of all updates of a rank to a shard: the root of 5,000.
+    const double divergence_max = random() % 2 == 0 ? 0 : 71.0 * static_cast<double>(1 + random() % 8);
+    SCOPED_TRACE("trial " + std::to_string(trial) + ", rank " + std::to_string(victim) + ", " +
+                 std::to_string(divergence_max));
+    hips::test::RankProcesses processes(
+        4, [&](int rank, const Ready& ready) { return go_on_with_models(rank, divergence_max, ready); },
+        kPlaces[trial % 2 == 0 ? 2 : 3]);
+    ASSERT_TRUE(processes.wait_ready());
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100'000));
+    processes.signal(victim, SIGKILL);
+    auto outcomes = processes.wait();
+    outcomes.erase(outcomes.begin() + victim);
+    EXPECT_EQ(hips::test::same_text(outcomes), "right");
+  }
+}
+
+TEST(Model, NamesTheElementsThatAreLostWithTheirNode) {
+  hips::test::RankProcesses processes(3,
+                                      [](int rank, const Ready&) {
+                                        Communicator comm = Communicator::from_environment();
+                                        Model<float> model(comm, {.count = 300, .num_shards = 3});
+                                        comm.barrier();
+                                        if (rank == 1) raise(SIGKILL);
+                                        (void)error_text([&] { comm.barrier(); });
+                                        Communicator left = comm.shrink();
+                                        return error_text([&] { (void)model.recover(left); });
+                                      },
+                                      {{"HIPS_TOPO", "switch:3"}});
+  auto outcomes = processes.wait();
+  outcomes.erase(outcomes.begin() + 1);
+  EXPECT_EQ(
+      hips::test::same_text(outcomes),
+      "peer lost: model: elements 100 to 199 are lost: the node of shard 1 is gone; with divergence_max it has a replica");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -153,14 +154,17 @@ class SimulatedModel {
     std::uint16_t num_shards = 1;
     std::uint64_t delay_max = UINT64_MAX;
     bool schedules = true;
-    double rate = 0.001;  ///< bytes per ns
+    double divergence_max = -1;  ///< negative: no replicas
+    double rate = 0.001;         ///< bytes per ns
     std::int64_t latency_ns = 100'000;
   };
 
   explicit SimulatedModel(const Options& options)
       : shards_{.count = options.count, .type = DataType::kInt64, .num = options.num_shards},
         places_(make_places(options)),
-        nics_(places_.node_of, options.num_nodes, options.rate, options.latency_ns) {
+        nics_(places_.node_of, options.num_nodes, options.rate, options.latency_ns),
+        divergence_max_(options.divergence_max),
+        versions_(options.num_shards) {
     for (Rank rank = 0; rank < num_ranks(); ++rank) {
       mails_.push_back(
           std::make_unique<NicMail>(nics_, rank, [this, rank](Rank to, std::vector<std::byte> batch) {
@@ -180,7 +184,8 @@ class SimulatedModel {
                                 .shards = shards_,
                                 .delay_max = options.delay_max,
                                 .least_scheduled_bytes = options.schedules ? 0 : UINT64_MAX,
-                                .first = {}},
+                                .first = {},
+                                .divergence_max = options.divergence_max},
             *mails_.back(), nics_.clock());
     }
   }
@@ -198,6 +203,28 @@ class SimulatedModel {
     for (const auto& agent : agents_) num += agent ? agent->num_held() : 0;
     return num;
   }
+
+  /// The largest distance of a shard from its replica when a group was applied; and whether an agent counted less.
+  [[nodiscard]] double longest_distance() const { return longest_distance_; }
+  [[nodiscard]] bool counted_less() const { return counted_less_; }
+  /// What is left of a shard whose node is gone.
+  [[nodiscard]] std::vector<std::int64_t> recovered(std::uint16_t shard) const {
+    const auto node = static_cast<std::size_t>(replica_node(places_, shards_, shard));
+    const ShardReplica& replica = *agents_[static_cast<std::size_t>(places_.service_of[node])]->replica();
+    std::vector<std::byte> values = replica.values();
+    for (Rank rank = 0; rank < num_ranks(); ++rank) {
+      const auto& agent = agents_[static_cast<std::size_t>(rank)];
+      if (!agent || is_dead(rank)) continue;
+      const auto stored = replica.stored().find(rank);
+      agent->sent().add_missing(values, shards_.type, shard,
+                                stored == replica.stored().end() ? 0 : stored->second);
+    }
+    std::vector<std::int64_t> numbers(values.size() / sizeof(std::int64_t));
+    std::memcpy(numbers.data(), values.data(), values.size());
+    return numbers;
+  }
+  [[nodiscard]] std::int32_t dead_node() const { return dead_node_; }
+  [[nodiscard]] const RankPlaces& places() const { return places_; }
 
   /// Calls done() when a call of a rank has ended.
   void fetch(Rank rank, ModelCall& call, std::function<void()> done) {
@@ -239,6 +266,7 @@ class SimulatedModel {
     if (const Status status = answers ? clients_[r]->on_mail(message) : agents_[r]->on_mail(message);
         !status.ok())
       throw Error(status);
+    measure_distance(at);
     auto& calls = outstanding_[at];
     for (std::size_t i = 0; i < calls.size();) {
       if (!calls[i].call->done.load()) {
@@ -250,6 +278,30 @@ class SimulatedModel {
       done();
     }
     advance(at);
+  }
+
+  /// At each commit.
+  void measure_distance(Rank rank) {
+    const auto node = static_cast<std::size_t>(places_.node_of[static_cast<std::size_t>(rank)]);
+    const bool serves = agents_[static_cast<std::size_t>(rank)] != nullptr;
+    if (divergence_max_ < 0 || node >= shards_.num || !serves) return;
+    const ModelAgent& agent = *agents_[static_cast<std::size_t>(rank)];
+    if (std::exchange(versions_[node], agent.version()) == agent.version()) return;
+    const auto shard = static_cast<std::uint16_t>(node);
+    const std::int32_t with_replica = replica_node(places_, shards_, shard);
+    if (with_replica < 0 || with_replica == dead_node_) return;
+    const auto& replica =
+        *agents_[static_cast<std::size_t>(places_.service_of[static_cast<std::size_t>(with_replica)])]
+             ->replica();
+    double sum = 0;
+    for (std::size_t at = 0; at < replica.values().size(); at += sizeof(std::int64_t)) {
+      std::int64_t here = 0, there = 0;
+      std::memcpy(&here, agent.values().data() + at, sizeof here);
+      std::memcpy(&there, replica.values().data() + at, sizeof there);
+      sum += static_cast<double>((here - there) * (here - there));
+    }
+    longest_distance_ = std::max(longest_distance_, std::sqrt(sum));
+    counted_less_ = counted_less_ || std::sqrt(sum) > agent.divergence() * (1 + 1e-9);
   }
 
   struct Outstanding {
@@ -264,6 +316,9 @@ class SimulatedModel {
   std::vector<std::unique_ptr<ModelAgent>> agents_;
   std::map<Rank, std::vector<Outstanding>> outstanding_;
   std::int32_t dead_node_ = -1;
+  double divergence_max_ = -1, longest_distance_ = 0;
+  bool counted_less_ = false;
+  std::vector<std::uint64_t> versions_;  ///< by shard
 };
 
 }  // namespace hips::ps::test

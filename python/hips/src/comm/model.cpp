@@ -10,7 +10,7 @@ namespace py = pybind11;
 namespace hips::python {
 
 SharedValues::SharedValues(const Comm& comm, const py::object& first, std::uint32_t num_shards, std::uint64_t delay_max,
-                           bool sends_at_once) {
+                           bool sends_at_once, double divergence_max) {
   const Array values = Array::of(first, "Model: first", false);
   if (!values.can_be_reduced()) throw py::type_error("hips: Model: elements of " + values.type_name() + " cannot be added");
   if (values.is_bool()) throw py::type_error("hips: Model: elements are bool, which updates are not added to; expected numbers");
@@ -21,11 +21,23 @@ SharedValues::SharedValues(const Comm& comm, const py::object& first, std::uint3
   config.num_shards = num_shards;
   config.delay_max = delay_max;
   config.sends_at_once = sends_at_once ? 1 : 0;
+  config.divergence_max = divergence_max;
   type_ = values.type();
   type_name_ = values.type_name();
   count_ = values.count();
   hips_comm_t const handle = comm.handle();
   throw_if_failed(without_lock([&] { return hips_ps_model_create(handle, &config, &model_); }));
+}
+
+std::unique_ptr<SharedValues> SharedValues::recover(const Comm& comm) {
+  std::unique_ptr<SharedValues> made(new SharedValues);
+  hips_comm_t const ranks = comm.handle();
+  hips_ps_model_t const failed = handle();
+  throw_if_failed(without_lock([&] { return hips_ps_model_recover(ranks, failed, &made->model_); }));
+  made->type_ = type_;
+  made->type_name_ = type_name_;
+  made->count_ = count_;
+  return made;
 }
 
 hips_status_t SharedValues::end() {

@@ -19,7 +19,10 @@ namespace hips::python {
 class SharedValues {
  public:
   /// `first`: an array like the model, with the values that it begins with.
-  SharedValues(const Comm& comm, const pybind11::object& first, std::uint32_t num_shards, std::uint64_t delay_max, bool sends_at_once);
+  SharedValues(const Comm& comm, const pybind11::object& first, std::uint32_t num_shards, std::uint64_t delay_max, bool sends_at_once,
+               double divergence_max);
+  /// What is left of this model, on the ranks of `comm`.
+  std::unique_ptr<SharedValues> recover(const Comm& comm);
   SharedValues(const SharedValues&) = delete;
   SharedValues& operator=(const SharedValues&) = delete;
   ~SharedValues() { (void)end(); }
@@ -36,6 +39,7 @@ class SharedValues {
   std::unique_ptr<Request> start(const pybind11::object& update, const pybind11::object& applied, const pybind11::object& values);
 
  private:
+  SharedValues() = default;
   struct Given {
     Array update, applied, values;
   };
@@ -44,9 +48,9 @@ class SharedValues {
   hips_status_t end();
 
   hips_ps_model_t model_ = nullptr;
-  hips_type_t type_;
+  hips_type_t type_ = HIPS_FLOAT32;
   std::string type_name_;
-  std::uint64_t count_;
+  std::uint64_t count_ = 0;
 };
 
 }  // namespace hips::python

@@ -82,7 +82,8 @@ PYBIND11_MODULE(_comm, module) {
       .def("start", &RowsByKey::start)
       .def("pull_if_local", &RowsByKey::pull_if_local);
   py::class_<SharedValues>(module, "Model")
-      .def(py::init<const Comm&, const py::object&, std::uint32_t, std::uint64_t, bool>())
+      .def(py::init<const Comm&, const py::object&, std::uint32_t, std::uint64_t, bool, double>())
+      .def("recover", &SharedValues::recover)
       .def("close", &SharedValues::close)
       .def("abort", &SharedValues::abort)
       .def("num_shards", &SharedValues::num_shards)
