@@ -233,7 +233,7 @@ static double step(const struct network* net, float* const* gradients, const str
     MPI_Allreduce(MPI_IN_PLACE, gradients[t], (int)net->tensors[t].count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   }
   const double mine = MPI_Wtime() - begin;
-  double slowest;
+  double slowest = 0; /* of other ranks than 0 */
   MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
 
   for (int t = 0; options->check && t < net->num_tensors; ++t) {

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <random>
 #include <span>
 #include <string>
@@ -141,38 +142,55 @@ int main(int argc, char** argv) {
     };
 
     // Rank 0 may work, too; then another thread looks at the loss.
+    const auto look = [&] {
+      const std::vector<Text> test = drawn(kTextsOfTest, 0);
+      std::vector<float> now(kFeatures + 1);
+      double loss = 1;
+      while (loss > options.loss && seconds() < options.seconds) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        model.fetch(now);
+        loss = loss_of(test, now);
+        std::printf("%6.1f s  loss %.4f\n", seconds(), loss);
+      }
+      // Handed back where other updates came first.
+      std::vector<unsigned char> ended(model.num_shards(), 0);
+      while (ended.back() == 0) {
+        std::ranges::fill(now, 0.0F);
+        now[kStop] = 1;
+        model.push_fetch(now, now, ended);
+      }
+    };
+    // What goes wrong in it ends the calls of all ranks, this thread's included.
     std::thread judge;
+    std::exception_ptr failed;
     if (comm.rank() == 0)
       judge = std::thread([&] {
-        const std::vector<Text> test = drawn(kTextsOfTest, 0);
-        std::vector<float> now(kFeatures + 1);
-        double loss = 1;
-        while (loss > options.loss && seconds() < options.seconds) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(200));
-          model.fetch(now);
-          loss = loss_of(test, now);
-          std::printf("%6.1f s  loss %.4f\n", seconds(), loss);
-        }
-        // Handed back where other updates came first.
-        std::vector<unsigned char> ended(model.num_shards(), 0);
-        while (ended.back() == 0) {
-          std::ranges::fill(now, 0.0F);
-          now[kStop] = 1;
-          model.push_fetch(now, now, ended);
+        try {
+          look();
+        } catch (const std::exception& error) {
+          failed = std::current_exception();
+          comm.abort(error.what());
         }
       });
     const bool works = comm.rank() >= comm.size() - num_workers;
-    model.fetch(weights);
-    for (std::uint64_t seed = 1; works && weights[kStop] == 0; ++seed) {
-      const std::vector<Text> texts = drawn(kTextsOfStep, seed * static_cast<std::uint64_t>(comm.size()) +
-                                                              static_cast<std::uint64_t>(comm.rank()));
-      // Workers add up, so each takes a part of the step.
-      change(texts, weights, kStep / static_cast<float>(num_workers), update);
-      model.push_fetch(update, weights, applied);
-      ++num_steps;
-      num_handed_back += static_cast<std::uint64_t>(std::ranges::count(applied, 0));
+    try {
+      model.fetch(weights);
+      for (std::uint64_t seed = 1; works && weights[kStop] == 0; ++seed) {
+        const std::vector<Text> texts = drawn(kTextsOfStep, seed * static_cast<std::uint64_t>(comm.size()) +
+                                                                static_cast<std::uint64_t>(comm.rank()));
+        // Workers add up, so each takes a part of the step.
+        change(texts, weights, kStep / static_cast<float>(num_workers), update);
+        model.push_fetch(update, weights, applied);
+        ++num_steps;
+        num_handed_back += static_cast<std::uint64_t>(std::ranges::count(applied, 0));
+      }
+    } catch (const std::exception& error) {
+      comm.abort(error.what());
+      if (judge.joinable()) judge.join();
+      throw;
     }
     if (judge.joinable()) judge.join();
+    if (failed) std::rethrow_exception(failed);
     std::vector<std::uint64_t> sums{num_steps, num_handed_back};
     comm.allreduce(sums, hips::ReduceOp::kSum);
     if (comm.rank() == 0)
@@ -180,7 +198,7 @@ int main(int argc, char** argv) {
                   static_cast<unsigned long long>(sums[0]), seconds(),
                   static_cast<unsigned long long>(sums[1]));
     comm.barrier();
-  } catch (const hips::Error& error) {
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "logistic_regression: %s\n", error.what());
     return 1;
   }

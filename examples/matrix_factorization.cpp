@@ -78,12 +78,17 @@ class Worker {
     // Every rank draws all first values and sets those of its rows and columns.
     std::mt19937_64 first(11);
     std::normal_distribution<double> normal(0, 0.3);
+    std::vector<Key> own_keys;
+    std::vector<double> own_rows;
     for (Key key = 0; key < kRows + kColumns; ++key) {
       std::vector<double> row(kRank);
       for (double& value : row) value = normal(first);
       const Key number = key < kRows ? key : key - kRows;
-      if (number % num_ == self_) table_.set(std::span(&key, 1), row);
+      if (number % num_ != self_) continue;
+      own_keys.push_back(key);
+      own_rows.insert(own_rows.end(), row.begin(), row.end());
     }
+    table_.set(own_keys, own_rows);
     if (localizes_) {
       std::vector<Key> own;
       for (Key row = self_; row < kRows; row += num_) own.push_back(row);

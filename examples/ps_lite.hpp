@@ -60,7 +60,9 @@ inline void Start(const Rows& rows) {
   detail::app() = std::make_unique<detail::StartedApp>();
   detail::app()->rows = rows;
 }
-inline void Finalize() {
+/// Destroy the KVWorkers first, on all ranks.
+inline void Finalize(bool do_barrier = true) {
+  if (do_barrier) detail::started().comm.barrier();
   detail::app().reset();
 }
 

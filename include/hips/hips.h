@@ -167,11 +167,12 @@ typedef struct {
  * different threads at once in every mode.
  */
 typedef enum {
-  /* As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. Unlike in MPI,
+  /* As MPI_THREAD_SERIALIZED: any thread, one call at a time. Concurrent calls are undefined; most are
+   * found, and return HIPS_ERR_INVALID_ARGUMENT. Unlike in MPI,
    * several threads may test and wait for different requests at once. */
   HIPS_THREAD_SERIALIZED = 0,
-  /* Never two threads at once, requests included, and while there are requests no other thread waits on another communicator,
-   * which makes progress on all; small requests cost less. */
+  /* The program promises that no two threads use the communicator or its requests at once, and that while it has requests
+   * outstanding no other thread waits on any other communicator: such a wait makes progress on all. Small requests cost less. */
   HIPS_THREAD_SINGLE = 1,
   /* Deprecated name of HIPS_THREAD_SERIALIZED. It allows less than MPI_THREAD_MULTIPLE does. */
   HIPS_THREAD_MULTIPLE = HIPS_THREAD_SERIALIZED
@@ -191,7 +192,9 @@ typedef struct {
    */
   int job_rank;
   int job_size;
-  int64_t timeout_ms; /* longest time that a call may wait; 0: HIPS_TIMEOUT, or no limit. Passed on */
+  /* Longest time that a call on it may wait, and on those made from it; 0: HIPS_TIMEOUT, or no limit. hips_comm_create() itself
+   * is limited by HIPS_TIMEOUT, and where the library connects the ranks by 60 s for all of them to come. */
+  int64_t timeout_ms;
 } hips_comm_config_t;
 
 #define HIPS_COMM_CONFIG_INIT \
@@ -199,7 +202,11 @@ typedef struct {
 
 /*
  * Creates a communicator of all ranks of `bootstrap`; with a null bootstrap, of the ranks that HIPS_RANK,
- * HIPS_SIZE and HIPS_ROOT=host:port describe. `config` may be null. Collective.
+ * HIPS_SIZE and HIPS_ROOT=host:port describe, else torchrun's variables, else those of a launcher with HIPS_ROOT. `config` may be
+ * null. Collective.
+ *
+ * HIPS_ERR_TIMEOUT: ranks did not come in time. HIPS_ERR_MISMATCH, HIPS_ERR_UNSUPPORTED, HIPS_ERR_INVALID_ARGUMENT of the topology:
+ * on all ranks. Null arguments, struct_size, thread_mode and timeout_ms: on this rank, and the others wait.
  */
 HIPS_API hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_bootstrap_t* bootstrap,
                                         hips_comm_t* comm);
@@ -222,7 +229,7 @@ HIPS_API hips_status_t hips_comm_destroy(hips_comm_t comm);
  */
 HIPS_API hips_status_t hips_comm_abort(hips_comm_t comm, const char* text);
 
-/* The color of a rank that is to be in no new communicator. */
+/* The color of a rank that is to be in no new communicator. Not MPI_UNDEFINED, which is an error. */
 #define HIPS_UNDEFINED (-1)
 
 /*
@@ -240,9 +247,12 @@ HIPS_API hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* newcomm);
 /*
  * What is left of a communicator that has failed: *newcomm has the ranks that have neither died nor destroyed `comm`, in their order,
  * and is planned on the part of the topology that they occupy. Ranks that die meanwhile are left out, too. Collective over the ranks
- * that are left: each of them calls it once its calls on `comm` have ended with an error. `comm` stays failed; destroy it
- * before or after, but not while others shrink it. Where a network breaks in two, each half gets a communicator of its own: look at its size.
- * As long as hips_comm_create(), and up to half a second until it is sure who has died.
+ * that are left: each of them calls it once its calls on `comm` have ended with an error, and destroys `comm` afterwards. A rank that
+ * does not want to go on destroys it instead, at any time. Where a network breaks in two, each half gets a communicator of its own:
+ * look at its size. It takes as long as hips_comm_create(), and up to half a second until it is sure who has died.
+ *
+ * HIPS_ERR_TIMEOUT: a rank that is left did neither in the time that a call may take; this rank is left out from then on. Errors
+ * else as hips_comm_create(), on all ranks.
  */
 HIPS_API hips_status_t hips_comm_shrink(hips_comm_t comm, hips_comm_t* newcomm);
 

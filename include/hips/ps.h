@@ -57,7 +57,10 @@ typedef struct {
 HIPS_API hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* config,
                                             hips_ps_table_t* table);
 
-/* Waits until all ranks call it, then frees the table. Collective. No call may be outstanding. Null is allowed. */
+/*
+ * Waits until all ranks call it, then frees the table. Collective. No call may be outstanding. Null is allowed. The handle is freed
+ * whatever is returned. On a failed table it waits for nobody, and returns the failure.
+ */
 HIPS_API hips_status_t hips_ps_table_destroy(hips_ps_table_t table);
 
 /*
@@ -82,6 +85,7 @@ HIPS_API hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* te
  *
  * Cost: localizing and setting all rows, and the rows twice until `failed` is destroyed.
  *
+ * HIPS_ERR_PEER_LOST, on all ranks: another rank has died; shrink again, and call it with the same `failed`.
  * HIPS_ERR_INVALID_ARGUMENT: ranks pass tables that they did not make together. Errors else as hips_ps_table_create().
  */
 HIPS_API hips_status_t hips_ps_table_recover(hips_comm_t comm, hips_ps_table_t failed, hips_ps_table_t* table,
@@ -94,7 +98,8 @@ HIPS_API hips_status_t hips_ps_table_recover(hips_comm_t comm, hips_ps_table_t f
  * Cost: a row of this node about 0.1 us; of another one a message to the node that has it and back, if this
  * rank has heard from that node before, else by way of the key's first node. Rows of one call travel together.
  *
- * HIPS_ERR_INVALID_ARGUMENT: a key is out of range, or a null argument; nothing took place. Any other error has failed the table
+ * HIPS_ERR_INVALID_ARGUMENT: a key is out of range, a null argument, or more than 2^32 - 1 keys; HIPS_ERR_UNSUPPORTED: a child of
+ * fork(); HIPS_ERR_OUT_OF_MEMORY with scope HIPS_SCOPE_OPERATION: nothing took place. Any other error has failed the table
  * for good, and its communicator on all ranks: a rank died (HIPS_ERR_PEER_LOST), a node has rows_per_node rows
  * (HIPS_ERR_OUT_OF_MEMORY), HIPS_TIMEOUT passed.
  *
@@ -114,8 +119,7 @@ HIPS_API hips_status_t hips_ps_set(hips_ps_table_t table, const uint64_t* keys, 
 HIPS_API hips_status_t hips_ps_localize(hips_ps_table_t table, const uint64_t* keys, size_t num);
 /*
  * As hips_ps_pull(), of the rows that this node has: here[i] is 1 where rows[i] was copied, else 0. Sends nothing. A key
- * with an outstanding call of this rank counts as not here; so may one that shares its counter, and so does one that
- * no call has used.
+ * with an outstanding call of this rank counts as not here, and so do a few others meanwhile, and a key that no call has used.
  */
 HIPS_API hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys, size_t num,
                                              void* rows, unsigned char* here);
@@ -148,7 +152,7 @@ HIPS_API hips_status_t hips_ps_intent(hips_ps_table_t table, const uint64_t* key
 HIPS_API hips_status_t hips_ps_advance_clock(hips_ps_table_t table);
 
 /*
- * The same without blocking. *request is HIPS_REQUEST_NULL where the call has ended already, as those on rows of this node do; else
+ * The same without blocking, but that they wait while more than 65,536 rows of this rank are outstanding. *request is HIPS_REQUEST_NULL where the call has ended already, as those on rows of this node do; else
  * hips_wait(), hips_test() and their like end it. `keys` and pushed rows are copied; the rows of a pull belong to the
  * request until it has ended.
  */

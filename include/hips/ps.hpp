@@ -132,7 +132,8 @@ class Table {
   /// Ends a clock of this rank; waits for ranks that are more than `staleness` clocks behind.
   void advance_clock() { throw_if_failed(hips_ps_advance_clock(table_)); }
 
-  // Non-blocking. The request is empty where the call has ended already.
+  // Non-blocking. The request is empty where the call has ended already. Keys, and rows that are pushed or set, are copied; those of
+  // ipull() belong to the request until it has ended.
   [[nodiscard]] Request ipull(std::span<const Key> keys, std::span<T> rows) const {
     check_rows(keys.size(), rows.size());
     return started(

@@ -34,9 +34,10 @@ typedef struct hips_ps_model* hips_ps_model_t;
  * first: `count` elements that the model begins with, used while hips_ps_model_create() runs, on the lowest rank of each node with a
  * shard only; null there: zeros. num_shards: shard s lies on node s; 0: one on each node, where nothing is scheduled; never more than nodes. delay_max: UINT64_MAX: no
  * limit. sends_at_once: 1: updates and values are not scheduled, as they are not with shards below 64 KiB or on more than half of the
- * nodes. divergence_max: negative: no replicas; else each shard has a replica on another node, for hips_ps_model_recover(). Each group of
- * updates that travel as one, or each update, has the Euclidean norm of its sum; the norms of the groups that the replica lacks add up to at
- * most this when one is applied. `first` is then for the nodes with replicas, too.
+ * nodes. divergence_max: negative: no replicas. Else each shard has a replica on another node, for hips_ps_model_recover(), which may lack
+ * updates of so much: each group of updates that travelled as one sum, or single update, counts with its Euclidean norm. Before the
+ * shard applies a group that would exceed it, missing ones are sent to the replica; with 0 it has everything first. `first` is then
+ * for the nodes with replicas, too.
  */
 typedef struct {
   size_t struct_size; /* sizeof(hips_ps_model_config_t) */
@@ -85,7 +86,10 @@ HIPS_API hips_status_t hips_ps_model_create(hips_comm_t comm, const hips_ps_mode
 HIPS_API hips_status_t hips_ps_model_recover(hips_comm_t comm, hips_ps_model_t failed,
                                              hips_ps_model_t* model);
 
-/* Waits until all ranks call it, then frees the model. Collective. No call may be outstanding. Null is allowed. */
+/*
+ * Waits until all ranks call it, then frees the model. Collective. No call may be outstanding. Null is allowed. The handle is freed
+ * whatever is returned. On a failed model it waits for nobody, and returns the failure.
+ */
 HIPS_API hips_status_t hips_ps_model_destroy(hips_ps_model_t model);
 
 /*
@@ -103,7 +107,8 @@ HIPS_API hips_status_t hips_ps_model_shard(hips_ps_model_t model, uint32_t shard
 /*
  * values[0, count) = the model. Each shard is of one version; shards may differ. Blocks.
  *
- * Any error but of arguments has failed the model for good, and its communicator on all ranks: a rank died (HIPS_ERR_PEER_LOST),
+ * HIPS_ERR_INVALID_ARGUMENT: a null argument; HIPS_ERR_UNSUPPORTED: a child of fork(); HIPS_ERR_OUT_OF_MEMORY with scope
+ * HIPS_SCOPE_OPERATION: nothing took place. Any other error has failed the model for good, and its communicator on all ranks: a rank died (HIPS_ERR_PEER_LOST),
  * HIPS_TIMEOUT passed.
  *
  * Threads: any number at once, for all calls of a model but create and destroy.
@@ -112,7 +117,8 @@ HIPS_API hips_status_t hips_ps_model_fetch(hips_ps_model_t model, void* values);
 /*
  * model += update[0, count). The update was computed from the values of the last fetch of this rank that has ended in a call of it, such as
  * hips_wait(); of the first values, if there is none. Blocks until each part was applied or is handed back; applied[s]: 1, or 0 where the part of shard s is handed
- * back: not applied, and the rank may add it to its next one. Null: the caller does not want to know.
+ * back: not applied, and the rank may add it to its next one. Null: the caller does not want to know. Versions are those of the rank,
+ * not of a thread: where several threads of a rank fetch, an update counts as computed from the last fetch of any.
  */
 HIPS_API hips_status_t hips_ps_model_push(hips_ps_model_t model, const void* update, unsigned char* applied);
 /*

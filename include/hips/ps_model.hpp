@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +18,10 @@
 #include <hips/types.hpp>
 
 namespace hips::ps {
+
+/// A range whose elements end with it.
+template <typename R>
+concept Temporary = std::ranges::range<R> && !std::ranges::borrowed_range<R>;
 
 /// How a model is made; the same on all ranks.
 template <Element T>
@@ -126,6 +131,11 @@ class Model {
     return started(
         [&](hips_request_t* r) { return hips_ps_model_ipush(model_, update.data(), flags(applied), r); });
   }
+  /// The update belongs to the request, so it is no temporary.
+  template <Temporary Update>
+  Request ipush(Update&& update, std::span<unsigned char> applied = {}) = delete;
+  template <Temporary Update>
+  Request ipush_fetch(Update&& update, std::span<T> values, std::span<unsigned char> applied = {}) = delete;
   [[nodiscard]] Request ipush_fetch(std::span<const T> update, std::span<T> values,
                                     std::span<unsigned char> applied = {}) {
     check_update(update, applied);

@@ -43,7 +43,7 @@ struct [[nodiscard]] Status {
   Rank rank = -1;  ///< the rank at fault, -1 where none is
   Rail rail = kNoRail;
   int sys_errno = 0;       ///< errno or a completion status, 0 where none applies
-  std::uint64_t call = 0;  ///< the number of the call in which ranks disagree, 0 where none applies
+  std::uint64_t call = 0;  ///< inside the library: the number of the call in which ranks disagree; else 0
   std::string message;
 
   [[nodiscard]] bool ok() const { return code == Code::kOk; }

@@ -106,7 +106,9 @@ enum class ThreadMode : std::uint8_t {
   /// As MPI_THREAD_SERIALIZED: any thread, one call at a time; concurrent calls are an error. Unlike in
   /// MPI, several threads may test and wait for different requests at once.
   kSerialized = 0,
-  kSingle = 1,  ///< never two threads at once, requests included; small requests cost less
+  /// No two threads use the communicator or its requests at once, and while it has requests no other thread waits on another
+  /// communicator, which would make progress on them. Small requests cost less.
+  kSingle = 1,
   /// Deprecated name of kSerialized. It allows less than MPI_THREAD_MULTIPLE does.
   kMultiple = kSerialized,
 };

@@ -140,6 +140,7 @@ void MailDriver::step_with_others() {
 void MailDriver::fail_locked(const Status& status) {
   if (!failure_.ok() || stops_.load(std::memory_order_acquire)) return;
   failure_ = status;
+  failure_.scope = std::max(failure_.scope, Scope::kCommunicator);
   tells_.store(true, std::memory_order_relaxed);
   failed_.store(true, std::memory_order_release);
   if (a_sleep_ends()) wake();

@@ -184,7 +184,7 @@ class Recovery {
     return Status::success();
   }
 
-  /// Replicas of rows that no node has. The lowest rank with one sets it.
+  /// Replicas of rows that no node has. One of the ranks with one sets it.
   Status set_replicas() {
     if (!sets_ || failed_.replicas() == nullptr) return Status::success();
     Status status;

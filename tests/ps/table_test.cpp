@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <fstream>
@@ -489,6 +490,26 @@ TEST(Table, FailsOnAllRanksWhenANodeHasNoRoomForRows) {
                           "out of memory: table: the node of rank [01]: it has 700 rows, as many as it may "
                           "have; raise rows_per_node"));
   }
+}
+
+TEST(Table, SaysOnAllRanksThatTheCommunicatorHasFailedWithIt) {
+  const std::string text = run(2,
+                               [](int rank, const Ready&) -> std::string {
+                                 Communicator comm = Communicator::from_environment();
+                                 Table<float> table(comm, {.num_keys = 10});
+                                 comm.barrier();
+                                 try {
+                                   if (rank == 1) std::this_thread::sleep_for(std::chrono::seconds(2));
+                                   table.advance_clock();
+                                   return "no error";
+                                 } catch (const hips::Error& error) {
+                                   const bool is_final = error.status().scope == hips::Scope::kCommunicator;
+                                   return std::string(to_string(error.status().code)) +
+                                          (is_final ? ", final" : ", may be repeated");
+                                 }
+                               },
+                               {{"HIPS_TOPO", "switch:2"}, {"HIPS_TIMEOUT", "300ms"}});
+  EXPECT_EQ(text, "timed out, final");
 }
 
 TEST(Table, FailsOnAllRanksWhenOneDies) {

@@ -251,7 +251,7 @@ hips_status_t hips_comm_create(const hips_comm_config_t* config, const hips_boot
 hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t* part) {
   return guarded([&]() -> Status {
     if (comm == nullptr || part == nullptr)
-      return null_argument("hips_comm_split", comm == nullptr ? "comm" : "part");
+      return null_argument("hips_comm_split", comm == nullptr ? "comm" : "newcomm");
     auto made = hips::comm::split(*comm->shared->communicator, color, key);
     if (!made) return made.error();
     *part = *made ? make_handle(std::move(*made)) : nullptr;
@@ -262,7 +262,7 @@ hips_status_t hips_comm_split(hips_comm_t comm, int color, int key, hips_comm_t*
 hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy) {
   return guarded([&]() -> Status {
     if (comm == nullptr || copy == nullptr)
-      return null_argument("hips_comm_dup", comm == nullptr ? "comm" : "copy");
+      return null_argument("hips_comm_dup", comm == nullptr ? "comm" : "newcomm");
     auto made = hips::comm::duplicate(*comm->shared->communicator);
     if (!made) return made.error();
     *copy = make_handle(std::move(*made));
@@ -273,7 +273,7 @@ hips_status_t hips_comm_dup(hips_comm_t comm, hips_comm_t* copy) {
 hips_status_t hips_comm_shrink(hips_comm_t comm, hips_comm_t* shrunk) {
   return guarded([&]() -> Status {
     if (comm == nullptr || shrunk == nullptr)
-      return null_argument("hips_comm_shrink", comm == nullptr ? "comm" : "shrunk");
+      return null_argument("hips_comm_shrink", comm == nullptr ? "comm" : "newcomm");
     auto made = hips::comm::shrink(*comm->shared->communicator);
     if (!made) return made.error();
     *shrunk = make_handle(std::move(*made));
