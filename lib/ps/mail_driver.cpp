@@ -270,6 +270,13 @@ void MailDriver::wake() const {
   if (wake_fd_.valid()) (void)!::write(wake_fd_.get(), &one, sizeof one);
 }
 
+Status MailDriver::end() {
+  Status status = members_.abort(fmt::format("its {} is being recovered", name_));
+  if (!look_for_failure()) return status;
+  locked([] {});  // a step that began before
+  return Status::success();
+}
+
 Status MailDriver::leave() {
   {
     // Ranks that are through close their connections.

@@ -123,6 +123,10 @@ class MailDriver {
 
   /// A call of this rank has run out of memory half-way.
   void fail_for_want_of_memory();
+  /// Fails the communicator, if it has not failed. Then no thread of this rank uses what is driven.
+  ///
+  /// Errors   kInternal: the control plane does not answer.
+  Status end();
   /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
   Status leave();
 

@@ -1,10 +1,12 @@
 #include "lib/ps/ranks_left.hpp"
 
 #include <cstddef>
+#include <new>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
 
@@ -41,7 +43,14 @@ Result<std::vector<Rank>> ranks_left(comm::SetUpExchanges& exchanges, const comm
   return ranks;
 }
 
-Status agree_of_left(comm::Communicator& members, const Status& mine, std::string_view what) {
+Status attempt_together(comm::Communicator& members, std::string_view what,
+                        const std::function<Status()>& attempt) {
+  Status mine;
+  try {
+    mine = attempt();
+  } catch (const std::bad_alloc&) {
+    mine = status_of_exception();
+  }
   const comm::Blob succeeded(1, mine.ok() ? std::byte{1} : std::byte{0});
   const auto parts = members.gather_left(succeeded);
   if (!parts) return parts.error();

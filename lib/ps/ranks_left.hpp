@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +19,9 @@ namespace hips::ps {
 Result<std::vector<Rank>> ranks_left(comm::SetUpExchanges& exchanges, const comm::Communicator& failed,
                                      std::uint64_t id, std::string_view what);
 
-/// Whether all ranks have succeeded, also where some of them have died meanwhile. All that are left get success, or an error.
-Status agree_of_left(comm::Communicator& members, const Status& mine, std::string_view what);
+/// Calls attempt(), and finds whether it succeeded on all ranks, also where some of them have died meanwhile: all that are left get
+/// success, or an error.
+Status attempt_together(comm::Communicator& members, std::string_view what,
+                        const std::function<Status()>& attempt);
 
 }  // namespace hips::ps

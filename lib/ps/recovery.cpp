@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
-#include <new>
 #include <set>
 #include <span>
 #include <string>
@@ -13,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/exception_status.hpp"
 #include "lib/base/log.hpp"
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
@@ -285,14 +283,7 @@ Status recover(comm::Communicator& members, RowTable& failed, Recovered& recover
 Result<Recovered> recover(comm::Communicator& members, RowTable& failed) {
   if (const Status ended = failed.end(); !ended.ok()) return fail(members.fail_all(ended));
   Recovered recovered;
-  const auto attempt = [&] {
-    try {
-      return recover(members, failed, recovered);
-    } catch (const std::bad_alloc&) {
-      return status_of_exception();
-    }
-  };
-  Status status = agree_of_left(members, attempt(), "table");
+  Status status = attempt_together(members, "table", [&] { return recover(members, failed, recovered); });
   if (!status.ok()) return fail(std::move(status));
   if (members.rank() == 0)
     log::info(log::Subsystem::kComm, "table: recovered; the rows of at most {} of {} keys are lost",

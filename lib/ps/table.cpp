@@ -215,13 +215,6 @@ Status RowTable::intent(std::span<const Key> keys, std::uint64_t start, std::uin
   return driver_.send([&] { client_->tell_intent(keys, start, end); });
 }
 
-Status RowTable::end() {
-  Status status = members_.abort("its table is being recovered");
-  if (!driver_.look_for_failure()) return status;
-  driver_.locked([] {});  // a step that began before
-  return Status::success();
-}
-
 Status RowTable::advance_clock() {
   if (driver_.failed()) return failure();
   // What this rank has pushed is there before the others hear of the clock.

@@ -74,10 +74,8 @@ class RowTable {
   [[nodiscard]] Status failure() { return driver_.failure(); }
 
   // For recover().
-  /// Fails the table and its communicator, if they have not failed. Then nobody uses its parts on this rank.
-  ///
-  /// Errors   kInternal: the control plane does not answer.
-  Status end();
+  /// MailDriver::end(). Then nobody uses its parts on this rank.
+  Status end() { return driver_.end(); }
   /// The same on all ranks, and of no other table.
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] comm::Communicator& members() const { return members_; }

@@ -45,12 +45,7 @@ TEST(Replicas, AreOnEveryNodeThatHasAnIntentAndGetWhatOthersPush) {
     std::vector<float> rows(300);
     table.pull(keys, rows);  // keys that nobody has used are nowhere
     table.intent(keys, 0, 10);
-    std::vector<unsigned char> here(100, 0);
-    const auto limit = std::chrono::steady_clock::now() + hips::test::kHangLimit;
-    while (std::ranges::find(here, 0) != here.end()) {
-      if (std::chrono::steady_clock::now() > limit) return "no replicas";
-      table.pull_if_local(keys, rows, here);
-    }
+    if (!hips::ps::test::waits_until_here<float>(table, keys, rows)) return "no replicas";
     comm.barrier();
     for (int clock = 0; clock < 10; ++clock) {
       table.push(keys, ones);

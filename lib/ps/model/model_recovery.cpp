@@ -4,13 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "lib/base/exception_status.hpp"
 #include "lib/comm/control/wire.hpp"
 #include "lib/comm/setup/agreement.hpp"
 #include "lib/ps/mail_setup.hpp"
@@ -145,14 +143,7 @@ Status recover(comm::Communicator& members, SharedModel& failed, std::unique_ptr
 Result<std::unique_ptr<SharedModel>> recover_model(comm::Communicator& members, SharedModel& failed) {
   if (const Status ended = failed.end(); !ended.ok()) return fail(members.fail_all(ended));
   std::unique_ptr<SharedModel> recovered;
-  const auto attempt = [&] {
-    try {
-      return recover(members, failed, recovered);
-    } catch (const std::bad_alloc&) {
-      return status_of_exception();
-    }
-  };
-  Status status = agree_of_left(members, attempt(), "model");
+  Status status = attempt_together(members, "model", [&] { return recover(members, failed, recovered); });
   if (!status.ok()) return fail(std::move(status));
   return recovered;
 }

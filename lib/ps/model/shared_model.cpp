@@ -163,13 +163,6 @@ Status SharedModel::receive(std::span<const std::byte> messages) {
   return Status::success();
 }
 
-Status SharedModel::end() {
-  Status status = members_.abort("its model is being recovered");
-  if (!driver_.look_for_failure()) return status;
-  driver_.locked([] {});  // a step that began before
-  return Status::success();
-}
-
 Status SharedModel::start(std::unique_ptr<ModelCall>& call, const std::byte* given, unsigned char* applied,
                           std::byte* out) {
   if (driver_.failed()) return driver_.failure();

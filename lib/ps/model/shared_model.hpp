@@ -60,10 +60,8 @@ class SharedModel {
   [[nodiscard]] const Shards& shards() const { return shards_; }
 
   // For recover_model().
-  /// Fails the model and its communicator, if they have not failed. Then nobody uses its parts on this rank.
-  ///
-  /// Errors   kInternal: the control plane does not answer.
-  Status end();
+  /// MailDriver::end(). Then nobody uses its parts on this rank.
+  Status end() { return driver_.end(); }
   /// The same on all ranks, and of no other model.
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] comm::Communicator& members() const { return members_; }
