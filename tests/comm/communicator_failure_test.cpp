@@ -22,6 +22,7 @@
 #include "lib/cost/select_table.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
+#include "tests/comm/pipe_signal.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
 // lost_peer.c
@@ -339,15 +340,19 @@ TEST(Communicator, WaitsForARankThatIsTwoMinutesLate) {
 }
 
 TEST(Communicator, EndsTheCallOnEveryRankAtTheUsersDeadline) {
+  const hips::test::PipeSignal timed_out;
   const std::string text =
       run(3,
-          [](int rank, const Ready&) {
+          [&](int rank, const Ready&) {
             auto comm = hips::Communicator::from_environment();
             std::int32_t value = 1;
-            if (rank == 1) std::this_thread::sleep_for(5s);
-            return error_text([&] { comm.allreduce<std::int32_t>(std::span(&value, 1), ReduceOp::kSum); });
+            if (rank == 1) timed_out.wait(2);
+            const std::string error =
+                error_text([&] { comm.allreduce<std::int32_t>(std::span(&value, 1), ReduceOp::kSum); });
+            timed_out.give();
+            return error;
           },
-          {{"HIPS_TIMEOUT", "3s"}});
+          {{"HIPS_TIMEOUT", "4s"}});
   EXPECT_THAT(
       text, AllOf(StartsWith("timed out: "), HasSubstr("HIPS_TIMEOUT"), HasSubstr("rank 1 has not arrived")));
 }
@@ -357,6 +362,7 @@ TEST(Communicator, OnSeveralNodesNamesRanksOfTheProgram) {
   const auto text_of = [](std::uint64_t others, const Environment& more = {}) {
     Environment environment = {{"HIPS_TOPO", "switch:2/2"}};
     environment.insert(more.begin(), more.end());
+    const hips::test::PipeSignal timed_out;
     return run(
         4,
         [&](int rank, const Ready&) {
@@ -364,11 +370,13 @@ TEST(Communicator, OnSeveralNodesNamesRanksOfTheProgram) {
           std::vector<std::int32_t> values(600'000, 1);
           const auto first = std::span(values).first(100);
           for (int call = 0; call < 3; ++call) comm.allreduce<std::int32_t>(first, ReduceOp::kSum);
-          return error_text([&] {
+          const std::string error = error_text([&] {
             const std::uint64_t count = rank >= 2 ? others : 100;
-            if (rank == 3 && count == 0) std::this_thread::sleep_for(5s);
+            if (rank == 3 && count == 0) timed_out.wait(3);
             comm.allreduce<std::int32_t>(std::span(values).first(count == 0 ? 100 : count), ReduceOp::kSum);
           });
+          timed_out.give();
+          return error;
         },
         environment);
   };
@@ -379,7 +387,7 @@ TEST(Communicator, OnSeveralNodesNamesRanksOfTheProgram) {
   }
   // Rank 3 alone is late: rank 2 waits for it in shared memory, the others wait for these two.
   EXPECT_THAT(
-      text_of(0, {{"HIPS_TIMEOUT", "3s"}}),
+      text_of(0, {{"HIPS_TIMEOUT", "4s"}}),
       AllOf(StartsWith("timed out: "), HasSubstr("HIPS_TIMEOUT"), HasSubstr("rank 3 has not arrived")));
 }
 

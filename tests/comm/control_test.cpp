@@ -573,6 +573,7 @@ TEST(Control, ARankThatLeavesBecauseAnotherDiedIsNotBlamed) {
   ControlProcess mortal;
   Members m(4, {{3, &mortal}});
   mortal.signal(SIGKILL);
+  mortal.reap();
   std::this_thread::sleep_for(100ms);  // the hub sees the death, and holds it back
   m.controls[2].reset();
   ASSERT_TRUE(m.listeners[1]->waits_for_left(2));
@@ -589,6 +590,7 @@ TEST(Control, TheFirstOfTwoDeathsIsTheCause) {
   ControlProcess first, second;
   Members m(4, {{3, &first}, {1, &second}});
   first.signal(SIGKILL);
+  first.reap();
   std::this_thread::sleep_for(100ms);
   second.signal(SIGKILL);
   std::this_thread::sleep_for(50ms);

@@ -20,6 +20,7 @@
 #include <hips/hips.hpp>
 
 #include "tests/choices.hpp"
+#include "tests/comm/pipe_signal.hpp"
 #include "tests/comm/rank_processes.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
@@ -200,6 +201,7 @@ TEST(Shrink, DoesNotWaitForARankThatHasDestroyedThePartAndGoesOn) {
             return std::string("2");
           }
           ready();
+          while (rank == 3) pause();  // until it is killed
           (void)hips::test::error_text([&] { part->barrier(); });
           return std::to_string(part->shrink().size());
         },
@@ -213,19 +215,23 @@ TEST(Shrink, DoesNotWaitForARankThatHasDestroyedThePartAndGoesOn) {
 }
 
 TEST(Shrink, EndsAtTheUsersDeadlineWhereARankDoesNotCallIt) {
+  const hips::test::PipeSignal timed_out;
   const std::string text = hips::test::run(
       3,
-      [](int rank, const Ready&) {
+      [&](int rank, const Ready&) {
         auto comm = hips::Communicator::from_environment();
+        comm.duplicate().barrier();  // no rank is still making it
         comm.abort("enough");
         std::string error = "timed out: not all ranks that are left";
-        if (rank != 1)
+        if (rank == 1) {
+          timed_out.wait(2);
+        } else {
           error = hips::test::error_text([&] { (void)comm.shrink(); }).substr(0, error.size());
-        else
-          std::this_thread::sleep_for(std::chrono::seconds(3));
+          timed_out.give();
+        }
         return error;
       },
-      {{"HIPS_TIMEOUT", "1s"}});
+      {{"HIPS_TIMEOUT", "4s"}});
   EXPECT_EQ(text, "timed out: not all ranks that are left");
 }
 

@@ -404,6 +404,10 @@ static int killed(void) {
   int value = 1;
   MPI_Request request;
   set_up(MPI_COMM_WORLD);
+  /* No rank is still in a call of HiPS. */
+  if (rank != 1) MPI_Send(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+  for (int other = 0; rank == 1 && other < size; ++other)
+    if (other != 1) MPI_Recv(&value, 1, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (rank == 1) raise(SIGKILL);
   MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "tests/choices.hpp"
+#include "tests/comm/pipe_signal.hpp"
 #include "tests/comm/whole_ranks.hpp"
 #include "tests/ps/places.hpp"
 
@@ -446,7 +447,9 @@ TEST(Table, IsThereUntilACallOfAnotherThreadHasEndedWhenItIsAborted) {
     hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
     config.num_keys = 10;
     hips_ps_table_t table = nullptr;
+    Communicator other_comm = comm.duplicate();
     if (hips_ps_table_create(comm.handle(), &config, &table) != HIPS_OK) return hips_last_error();
+    other_comm.barrier();  // no rank is still making the table
     if (rank != 0) {
       // Rank 0 waits for their clocks, which they do not end.
       const std::string text = error_text([&] { comm.barrier(); });
@@ -493,22 +496,23 @@ TEST(Table, FailsOnAllRanksWhenANodeHasNoRoomForRows) {
 }
 
 TEST(Table, SaysOnAllRanksThatTheCommunicatorHasFailedWithIt) {
+  const hips::test::PipeSignal timed_out;
   const std::string text = run(2,
-                               [](int rank, const Ready&) -> std::string {
+                               [&](int rank, const Ready&) -> std::string {
                                  Communicator comm = Communicator::from_environment();
                                  Table<float> table(comm, {.num_keys = 10});
                                  comm.barrier();
                                  try {
-                                   if (rank == 1) std::this_thread::sleep_for(std::chrono::seconds(2));
-                                   table.advance_clock();
-                                   return "no error";
+                                   if (rank == 1) timed_out.wait();
+                                   while (true) table.advance_clock();
                                  } catch (const hips::Error& error) {
+                                   timed_out.give();
                                    const bool is_final = error.status().scope == hips::Scope::kCommunicator;
                                    return std::string(to_string(error.status().code)) +
                                           (is_final ? ", final" : ", may be repeated");
                                  }
                                },
-                               {{"HIPS_TOPO", "switch:2"}, {"HIPS_TIMEOUT", "300ms"}});
+                               {{"HIPS_TOPO", "switch:2"}, {"HIPS_TIMEOUT", "4s"}});
   EXPECT_EQ(text, "timed out, final");
 }
 
@@ -519,13 +523,13 @@ TEST(Table, FailsOnAllRanksWhenOneDies) {
         [](int rank, const Ready& ready) -> std::string {
           Communicator comm = Communicator::from_environment();
           Table<float> table(comm, {.num_keys = 1000});
-          comm.barrier();
           ready();
           std::vector<Key> keys(1000);
           std::iota(keys.begin(), keys.end(), 0);
           std::vector<float> rows(1000, 1);
-          if (rank == 3) raise(SIGKILL);
           const std::string text = error_text([&] {
+            comm.barrier();
+            if (rank == 3) raise(SIGKILL);
             while (true) {
               table.push(keys, rows);
               table.localize(keys);

@@ -426,10 +426,10 @@ def shrink_and_recover():
     keys = numpy.arange(100)
     if comm.rank == 0:
         table.set(keys, numpy.arange(200, dtype="float32").reshape(100, 2))
-    comm.barrier()
-    if comm.rank == 0:
-        comm.abort("enough")
     try:
+        comm.barrier()
+        if comm.rank == 0:
+            comm.abort("enough")
         while True:
             comm.barrier()
     except hips.Error as error:
@@ -444,14 +444,14 @@ def shrink_and_recover():
     first = numpy.arange(40_000, dtype="float64")
     model = hips.Model(again, first, divergence_max=0.5)
     model.push(numpy.ones(40_000))
-    again.barrier()
-    if again.rank == 0:
-        again.abort("enough")
     try:
+        again.barrier()
+        if again.rank == 0:
+            again.abort("enough")
         while True:
             again.barrier()
-    except hips.Error:
-        pass
+    except hips.Error as error:
+        assert "enough" in str(error), error
     model = model.recover(again.shrink())
     assert (model.fetch() == first + again.size).all()
     model.close()
@@ -459,8 +459,10 @@ def shrink_and_recover():
 
 def exception_with_an_open_table():
     comm = hips.Communicator()
+    other = comm.duplicate()
     table = hips.Table(comm, 10)
     model = hips.Model(comm, numpy.zeros(4, "float32"))
+    other.barrier()  # no rank is still making the model
     if comm.rank == 1:
         raise RuntimeError("as the test wants")
     try:

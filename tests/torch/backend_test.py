@@ -331,11 +331,15 @@ def mismatch(rank, size):
 
 
 def late_rank(rank, size):
+    group = dist.new_group(timeout=datetime.timedelta(seconds=4))
+    store = dist.distributed_c10d._get_default_store()
+    dist.barrier()
     if rank == 1:
-        time.sleep(3)
-    error = raises(hips_torch.HipsError, "", dist.all_reduce, torch.ones(3))
+        store.wait(["rank 0 has its error", "rank 2 has its error"])
+    error = raises(hips_torch.HipsError, "", dist.all_reduce, torch.ones(3), group=group)
     assert error.code == "timed out", (error.code, str(error))
-    assert "rank 1" in str(error) and "its timeout of 1 s" in str(error), error
+    assert "rank 1" in str(error) and "its timeout of 4 s" in str(error), error
+    store.set(f"rank {rank} has its error", "")
 
 
 def destroyed_while_outstanding(rank, size):
@@ -410,7 +414,7 @@ class Backend(unittest.TestCase):
         run(3, mismatch)
 
     def test_a_late_rank_ends_the_call_after_the_groups_timeout(self):
-        run(3, late_rank, timeout=datetime.timedelta(seconds=1))
+        run(3, late_rank)
 
     def test_destroying_a_group_ends_what_is_outstanding(self):
         run(3, destroyed_while_outstanding)

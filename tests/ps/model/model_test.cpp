@@ -176,10 +176,10 @@ TEST(Model, ADeathEndsTheCallsOfAllRanks) {
           Communicator comm = Communicator::from_environment();
           Model<float> model(comm, {.count = 100'000, .num_shards = 1});
           std::vector<float> values(100'000), update(100'000, 1);
-          model.fetch(values);
-          comm.barrier();
           ready();
           return error_text([&] {
+            model.fetch(values);
+            comm.barrier();
             for (int step = 0;; ++step) {
               if (rank == 2 && step == 3) (void)raise(SIGKILL);
               model.push_fetch(update, values);
@@ -259,9 +259,11 @@ TEST(Model, NamesTheElementsThatAreLostWithTheirNode) {
                                       [](int rank, const Ready&) {
                                         Communicator comm = Communicator::from_environment();
                                         Model<float> model(comm, {.count = 300, .num_shards = 3});
-                                        comm.barrier();
-                                        if (rank == 1) raise(SIGKILL);
-                                        (void)error_text([&] { comm.barrier(); });
+                                        (void)error_text([&] {
+                                          comm.barrier();
+                                          if (rank == 1) raise(SIGKILL);
+                                          comm.barrier();
+                                        });
                                         Communicator left = comm.shrink();
                                         return error_text([&] { (void)model.recover(left); });
                                       },
