@@ -22,8 +22,8 @@
 #include "lib/cost/select_table.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/allreduce_check.hpp"
-#include "tests/comm/pipe_signal.hpp"
 #include "tests/comm/whole_ranks.hpp"
+#include "tests/pipe_signal.hpp"
 
 // lost_peer.c
 extern "C" int hips_test_lose_a_peer(void (*ready)(void*), void* context, char* text, std::size_t bytes);

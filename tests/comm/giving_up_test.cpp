@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "lib/comm/setup/split.hpp"
-#include "tests/comm/pipe_signal.hpp"
 #include "tests/comm/whole_ranks.hpp"
+#include "tests/pipe_signal.hpp"
 
 namespace {
 

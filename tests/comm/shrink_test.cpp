@@ -20,9 +20,9 @@
 #include <hips/hips.hpp>
 
 #include "tests/choices.hpp"
-#include "tests/comm/pipe_signal.hpp"
 #include "tests/comm/rank_processes.hpp"
 #include "tests/comm/whole_ranks.hpp"
+#include "tests/pipe_signal.hpp"
 
 namespace {
 

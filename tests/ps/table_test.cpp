@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "tests/choices.hpp"
-#include "tests/comm/pipe_signal.hpp"
 #include "tests/comm/whole_ranks.hpp"
+#include "tests/pipe_signal.hpp"
 #include "tests/ps/places.hpp"
 
 namespace {
