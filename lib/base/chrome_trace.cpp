@@ -56,11 +56,15 @@ const char* category(TraceEvent::Kind kind) {
       return "wire";
     case TraceEvent::Kind::kReduce:
       return "reduce";
+    case TraceEvent::Kind::kUpdate:
+      return "update";
+    case TraceEvent::Kind::kValues:
+      return "values";
   }
   return "unknown";
 }
 
-/// A track of the trace: one kind of span of one lane or NIC.
+/// A track of the trace: one kind of span of one lane, NIC or shard.
 using TrackKey = std::pair<TraceEvent::Kind, std::int32_t>;
 
 TrackKey track_of(const TraceEvent& event) {
@@ -69,6 +73,9 @@ TrackKey track_of(const TraceEvent& event) {
       return {event.kind, 0};
     case TraceEvent::Kind::kWire:
       return {event.kind, event.rail};
+    case TraceEvent::Kind::kUpdate:
+    case TraceEvent::Kind::kValues:
+      return {event.kind, event.shard};
     case TraceEvent::Kind::kWait:
     case TraceEvent::Kind::kReduce:
       break;
@@ -83,6 +90,10 @@ std::string track_name(const TrackKey& key) {
       return "operations";
     case TraceEvent::Kind::kWire:
       return index == kNoRail ? "inside the server" : fmt::format("NIC {} out", index);
+    case TraceEvent::Kind::kUpdate:
+      return fmt::format("shard {} updates", index);
+    case TraceEvent::Kind::kValues:
+      return fmt::format("shard {} values", index);
     case TraceEvent::Kind::kWait:
     case TraceEvent::Kind::kReduce:
       break;
@@ -187,6 +198,15 @@ class ChromeTrace final : public TraceSink {
       case TraceEvent::Kind::kReduce:
         fmt::format_to(out, "reduce");
         return;
+      case TraceEvent::Kind::kUpdate:
+        if (event.members == 0)
+          fmt::format_to(out, "update of rank {}: handed back", event.peer);
+        else
+          fmt::format_to(out, "update of rank {}, group {}", event.peer, event.sequence);
+        return;
+      case TraceEvent::Kind::kValues:
+        fmt::format_to(out, "values to {} nodes", event.members);
+        return;
     }
   }
 
@@ -202,9 +222,11 @@ class ChromeTrace final : public TraceSink {
     append_us(text_, event.end_ns - event.begin_ns);
     fmt::format_to(out, ",\"args\":{{\"communicator\":\"{:#x}\",\"sequence\":{}", event.communicator,
                    event.sequence);
-    const std::pair<const char*, std::int32_t> fields[] = {
-        {"lane", event.lane}, {"stage", event.stage}, {"round", event.round},    {"level", event.level},
-        {"rail", event.rail}, {"peer", event.peer},   {"segment", event.segment}};
+    const std::pair<const char*, std::int64_t> fields[] = {
+        {"lane", event.lane},       {"stage", event.stage}, {"round", event.round},
+        {"level", event.level},     {"rail", event.rail},   {"peer", event.peer},
+        {"segment", event.segment}, {"shard", event.shard}, {"members", event.members},
+        {"version", event.version}, {"delay", event.delay}};
     for (const auto& [name, value] : fields) {
       if (value >= 0) fmt::format_to(out, ",\"{}\":{}", name, value);
     }

@@ -130,6 +130,12 @@ Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& reque
   return engine;
 }
 
+TraceSink* process_trace() {
+  ProcessState& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.trace.get();
+}
+
 Result<std::shared_ptr<node::NodeSegment>> node_segment() {
   ProcessState& s = state();
   const std::lock_guard lock(s.mutex);

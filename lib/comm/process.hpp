@@ -61,6 +61,9 @@ SpinLimits spin_limits(const std::vector<ProcessInfo>& processes, std::span<cons
 /// Returns the existing engine, or creates one as requested.
 Result<std::shared_ptr<ProcessEngine>> process_engine(const EngineRequest& request);
 
+/// Where this process's events go; null: nowhere, or it has no engine yet.
+TraceSink* process_trace();
+
 /// Returns the engine's transports with that name, by rail. The first call creates them.
 Result<std::vector<transport::Transport*>> transports_of(ProcessEngine& engine, std::string_view name,
                                                          const Config& config);

@@ -41,10 +41,12 @@ ModelAgent::ModelAgent(Options options, Mail& mail, const Clock& clock)
   }
   options_.first = {};
   if (scheduler() == options_.rank)
-    scheduler_.emplace(
-        UpdateScheduler::Options{
-            .places = options_.places, .shards = options_.shards, .delay_max = options_.delay_max},
-        mail);
+    scheduler_.emplace(UpdateScheduler::Options{.places = options_.places,
+                                                .shards = options_.shards,
+                                                .delay_max = options_.delay_max,
+                                                .trace = options_.trace,
+                                                .id = options_.id},
+                       mail, clock);
 }
 
 std::vector<std::byte> ModelAgent::first_of(std::uint16_t shard) const {

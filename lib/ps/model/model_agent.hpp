@@ -12,6 +12,7 @@
 
 #include <hips/status.hpp>
 
+#include "lib/base/trace.hpp"
 #include "lib/base/wait/clock.hpp"
 #include "lib/ps/mail.hpp"
 #include "lib/ps/model/model_mail.hpp"
@@ -43,6 +44,8 @@ class ModelAgent {
     std::span<const std::byte> first;  ///< values of the model; used by the constructor
     /// Of each shard from its replica, at most; negative: there are no replicas.
     double divergence_max = -1;
+    TraceSink* trace = nullptr;  ///< for what the scheduler decides; null: no trace
+    std::uint64_t id = 0;        ///< of the model, in the trace
   };
 
   ModelAgent(Options options, Mail& mail, const Clock& clock);

@@ -138,7 +138,9 @@ Status SharedModel::begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimi
             .least_scheduled_bytes = schedules ? kLeastScheduledBytes : UINT64_MAX,
             .first = {options_.first,
                       options_.first != nullptr ? options_.count * size_of(options_.type) : 0},
-            .divergence_max = options_.divergence_max},
+            .divergence_max = options_.divergence_max,
+            .trace = comm::process_trace(),
+            .id = id_},
         *mail, SystemClock::instance());
   options_.first = nullptr;
   return driver_.start(std::move(mail), spin, service == rank, [this]() -> Result<bool> {

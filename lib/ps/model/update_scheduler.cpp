@@ -26,9 +26,10 @@ Status broken(const char* what) {
 
 }  // namespace
 
-UpdateScheduler::UpdateScheduler(Options options, Mail& mail)
+UpdateScheduler::UpdateScheduler(Options options, Mail& mail, const Clock& clock)
     : options_(std::move(options)),
       mail_(mail),
+      clock_(clock),
       rates_(static_cast<std::size_t>(options_.places.num_nodes())),
       shards_(options_.shards.num) {}
 
@@ -47,8 +48,8 @@ Status UpdateScheduler::on_mail(const ModelHead& head) {
       send_values(head.shard);
       return Status::success();
     case ModelMail::kSent:
-      if (shard.num_sending == 0) return broken("a shard's node has sent values that nobody asked for");
-      --shard.num_sending;
+      if (shard.sending.empty()) return broken("a shard's node has sent values that nobody asked for");
+      end_chain(head.shard);
       send_values(head.shard);
       return Status::success();
     case ModelMail::kRate:
@@ -64,7 +65,10 @@ Status UpdateScheduler::on_request(const ModelHead& head) {
   ShardState& shard = shards_[head.shard];
   if (head.version > shard.version)
     return broken("an update is of a version that the shard does not have yet");
-  shard.waiting.push_back({.rank = head.rank, .update = head.update, .version = head.version});
+  shard.waiting.push_back({.rank = head.rank,
+                           .update = head.update,
+                           .version = head.version,
+                           .begin_ns = options_.trace != nullptr ? clock_.now_ns() : 0});
   plan(head.shard);
   return Status::success();
 }
@@ -77,7 +81,7 @@ Status UpdateScheduler::on_applied(const ModelHead& head) {
   // As if they were applied one by one, the oldest first.
   std::ranges::stable_sort(group.members, {}, &Waiting::version);
   for (std::size_t i = 0; i < group.members.size(); ++i)
-    tell_outcome(head.shard, group.members[i], head.version + i, true);
+    tell_outcome(head.shard, group.members[i], head.version + i, &group);
   shard.outstanding.erase(at);
   plan(head.shard);
   return Status::success();
@@ -103,7 +107,7 @@ void UpdateScheduler::plan(std::uint16_t number) {
         log::Subsystem::kComm,
         "model: shard {}: hands an update of rank {} back: it is of version {}, the shard has {}, delay_max is {}",
         number, waiting[i].rank, waiting[i].version, shard.version, options_.delay_max);
-    tell_outcome(number, waiting[i], shard.version, false);
+    tell_outcome(number, waiting[i], shard.version, nullptr);
   }
   for (const auto& group : batches.groups) {
     std::vector<Waiting> members;
@@ -162,15 +166,16 @@ void UpdateScheduler::start(std::uint16_t number, std::vector<Waiting> members) 
 /// Sends the values to all who ask, as soon as the shard's node has sent those of before.
 void UpdateScheduler::send_values(std::uint16_t number) {
   ShardState& shard = shards_[number];
-  const std::size_t num = shard.num_sending;
+  const std::size_t num = shard.sending.size();
   if (num >= kMostSending || shard.asking.empty() || shard.asking.size() < kLeastAsking * num) return;
   std::vector<Rank> chain = std::exchange(shard.asking, {});
   std::ranges::stable_sort(chain, std::greater{}, [&](Rank service) { return rates_.of(node_of(service)); });
   log::debug(log::Subsystem::kComm,
              "model: shard {}: sends its values to the nodes of ranks {}, one after the other", number,
              fmt::join(chain, ", "));
-  ++shard.num_sending;
-  ++shard.num_chains;
+  shard.sending.push_back({.number = ++shard.num_chains,
+                           .num_nodes = chain.size(),
+                           .begin_ns = options_.trace != nullptr ? clock_.now_ns() : 0});
   chain.insert(chain.begin(), service_of_shard(number));
   for (std::size_t i = 0; i < chain.size(); ++i) {
     ModelHead head{.kind = ModelMail::kRelay, .shard = number};
@@ -181,11 +186,39 @@ void UpdateScheduler::send_values(std::uint16_t number) {
 }
 
 void UpdateScheduler::tell_outcome(std::uint16_t shard, const Waiting& update, std::uint64_t version,
-                                   bool is_applied) {
-  ModelHead head{.kind = ModelMail::kOutcome, .flag = is_applied, .shard = shard, .version = version};
+                                   const Group* group) {
+  ModelHead head{.kind = ModelMail::kOutcome, .flag = group != nullptr, .shard = shard, .version = version};
   head.update = update.update;
   head.rank = update.rank;
   write(mail_, options_.places.service_at(update.rank), head);
+  if (options_.trace == nullptr) return;
+  options_.trace->record({.kind = TraceEvent::Kind::kUpdate,
+                          .begin_ns = update.begin_ns,
+                          .end_ns = clock_.now_ns(),
+                          .communicator = options_.id,
+                          .sequence = group != nullptr ? group->number : 0,
+                          .peer = update.rank,
+                          .bytes = static_cast<std::int64_t>(options_.shards.bytes(shard)),
+                          .shard = shard,
+                          .members = group != nullptr ? static_cast<std::int32_t>(group->members.size()) : 0,
+                          .version = static_cast<std::int64_t>(update.version),
+                          .delay = static_cast<std::int64_t>(version - update.version)});
+}
+
+/// The shard's node has sent its values to the first node.
+void UpdateScheduler::end_chain(std::uint16_t number) {
+  ShardState& shard = shards_[number];
+  const Chain chain = shard.sending.front();
+  shard.sending.pop_front();
+  if (options_.trace == nullptr) return;
+  options_.trace->record({.kind = TraceEvent::Kind::kValues,
+                          .begin_ns = chain.begin_ns,
+                          .end_ns = clock_.now_ns(),
+                          .communicator = options_.id,
+                          .sequence = chain.number,
+                          .bytes = static_cast<std::int64_t>(options_.shards.bytes(number)),
+                          .shard = number,
+                          .members = static_cast<std::int32_t>(chain.num_nodes)});
 }
 
 }  // namespace hips::ps

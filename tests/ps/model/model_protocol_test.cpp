@@ -9,12 +9,14 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/base/trace.hpp"
 #include "tests/choices.hpp"
 #include "tests/ps/model/simulated_model.hpp"
 
@@ -178,9 +180,9 @@ int num_seeds() {
 /// Any model, any NICs, any workers.
 class RandomRun {
  public:
-  explicit RandomRun(int seed)
+  explicit RandomRun(int seed, hips::TraceSink* trace = nullptr)
       : random_(static_cast<std::uint64_t>(seed)),
-        options_(make_options(random_)),
+        options_(make_options(random_, trace)),
         model_(options_),
         work_{.workers = ranks(0, model_.num_ranks()),
               .rounds = static_cast<int>(1 + random_() % 8),
@@ -207,7 +209,7 @@ class RandomRun {
   Workers& workers() { return *workers_; }
 
  private:
-  static SimulatedModel::Options make_options(std::mt19937_64& random) {
+  static SimulatedModel::Options make_options(std::mt19937_64& random, hips::TraceSink* trace) {
     SimulatedModel::Options options{.num_nodes = static_cast<std::int32_t>(1 + random() % 5),
                                     .ranks_per_node = static_cast<std::int32_t>(1 + random() % 3)};
     options.num_shards =
@@ -219,6 +221,7 @@ class RandomRun {
     const double norm = std::sqrt(static_cast<double>(options.count));
     if (random() % 2 == 0)
       options.divergence_max = random() % 3 == 0 ? 0 : norm * static_cast<double>(random() % 8);
+    options.trace = trace;
     return options;
   }
 
@@ -247,6 +250,55 @@ TEST(ModelProtocol, AppliesEachUpdateOnceOrHandsItBack) {
     num_handed_back += seen.num_handed_back;
   }
   EXPECT_GT(num_handed_back, 0U);
+}
+
+struct RecordedEvents : hips::TraceSink {
+  void record(const hips::TraceEvent& event) override { events.push_back(event); }
+  std::vector<hips::TraceEvent> events;
+};
+
+TEST(ModelProtocol, TheTraceHasEachUpdateThatIsScheduledWithItsGroupAndDelay) {
+  int num_groups_of_several = 0, num_chains_of_several = 0;
+  for (int seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RecordedEvents trace;
+    RandomRun run(seed, &trace);
+    ASSERT_NO_FATAL_FAILURE(run.run());
+    std::uint64_t num_applied = 0, num_handed_back = 0;
+    std::map<std::pair<std::int32_t, std::uint64_t>, std::pair<int, int>>
+        groups;  // members that are seen, and told
+    for (const hips::TraceEvent& event : trace.events) {
+      ASSERT_LE(event.begin_ns, event.end_ns);
+      ASSERT_GE(event.shard, 0);
+      if (event.kind == hips::TraceEvent::Kind::kValues) {
+        ASSERT_GE(event.members, 1);
+        if (event.members > 1) ++num_chains_of_several;
+        continue;
+      }
+      ASSERT_EQ(event.kind, hips::TraceEvent::Kind::kUpdate);
+      if (event.members == 0) {
+        ++num_handed_back;
+        continue;
+      }
+      ++num_applied;
+      ASSERT_LE(static_cast<std::uint64_t>(event.delay), run.options().delay_max);
+      auto& [seen, told] = groups[{event.shard, event.sequence}];
+      ++seen;
+      told = event.members;
+    }
+    for (const auto& [group, members] : groups) {
+      ASSERT_EQ(members.first, members.second);
+      if (members.second > 1) ++num_groups_of_several;
+    }
+    if (!run.options().schedules) {
+      ASSERT_TRUE(trace.events.empty());
+      continue;
+    }
+    ASSERT_EQ(num_applied, run.workers().seen().num_applied);
+    ASSERT_EQ(num_handed_back, run.workers().seen().num_handed_back);
+  }
+  EXPECT_GT(num_groups_of_several, 0);
+  EXPECT_GT(num_chains_of_several, 0);
 }
 
 TEST(ModelProtocol, UntilOthersHearOfADeathValuesAndDelaysAreAsPromised) {

@@ -8,6 +8,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <hips/hips.hpp>
 #include <hips/ps_model.hpp>
 #include <numeric>
@@ -98,6 +101,26 @@ TEST(Model, HandsBackWhatIsTooLateAndLosesNothing) {
   expect_everywhere("right", [](int rank) {
     return train<double>(rank, 60'000, 15, {.count = 60'000, .num_shards = 2, .delay_max = 1});
   });
+}
+
+TEST(Model, ATraceOfTheFirstRankSaysWhatWasScheduled) {
+  std::string folder = (std::filesystem::temp_directory_path() / "hips-model-trace-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string text = run(4,
+                               [](int rank, const Ready&) {
+                                 return train<float>(rank, 60'000, 5, {.count = 60'000, .num_shards = 2});
+                               },
+                               {{"HIPS_TOPO", "switch:4"}, {"HIPS_TRACE", folder}});
+  EXPECT_EQ(text, "right");
+  std::ifstream file(folder + "/trace-0.json");
+  int num_updates = 0, num_values = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find(R"("cat":"update")") != std::string::npos) ++num_updates;
+    if (line.find(R"("cat":"values")") != std::string::npos) ++num_values;
+  }
+  EXPECT_EQ(num_updates, 4 * 5 * 2);  // a part for each shard
+  EXPECT_GT(num_values, 0);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Model, CanSendAllAtOnce) {

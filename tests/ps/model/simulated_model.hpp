@@ -157,6 +157,7 @@ class SimulatedModel {
     double divergence_max = -1;  ///< negative: no replicas
     double rate = 0.001;         ///< bytes per ns
     std::int64_t latency_ns = 100'000;
+    TraceSink* trace = nullptr;
   };
 
   explicit SimulatedModel(const Options& options)
@@ -185,7 +186,8 @@ class SimulatedModel {
                                 .delay_max = options.delay_max,
                                 .least_scheduled_bytes = options.schedules ? 0 : UINT64_MAX,
                                 .first = {},
-                                .divergence_max = options.divergence_max},
+                                .divergence_max = options.divergence_max,
+                                .trace = options.trace},
             *mails_.back(), nics_.clock());
     }
   }

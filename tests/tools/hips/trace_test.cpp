@@ -386,6 +386,66 @@ TEST_F(TraceTest, OverlappingSpansCountOnceInShares) {
   EXPECT_FALSE(summary.slowest_link);
 }
 
+TraceEvent update(Rank rank, std::uint64_t group, std::int32_t members, std::int64_t delay,
+                  std::int64_t end_us) {
+  return {.kind = TraceEvent::Kind::kUpdate,
+          .begin_ns = 1000,
+          .end_ns = end_us * 1000,
+          .communicator = 9,
+          .sequence = group,
+          .peer = rank,
+          .bytes = 4096,
+          .shard = 1,
+          .members = members,
+          .version = 4,
+          .delay = delay};
+}
+
+TEST_F(TraceTest, UpdatesAndValuesOfModelsAreReadAndSummarised) {
+  {
+    auto trace = sink(0, 1);
+    trace->record(update(2, 1, 2, 0, 101));
+    trace->record(update(3, 1, 2, 3, 101));
+    trace->record(update(4, 2, 1, 1, 301));
+    trace->record(update(5, 0, 0, 9, 11));
+    trace->record({.kind = TraceEvent::Kind::kValues,
+                   .begin_ns = 5000,
+                   .end_ns = 6000,
+                   .communicator = 9,
+                   .sequence = 1,
+                   .bytes = 4096,
+                   .shard = 1,
+                   .members = 3});
+  }
+  const std::string text = read("trace-0.json");
+  EXPECT_THAT(text, HasSubstr(R"("name":"shard 1 updates")"));
+  EXPECT_THAT(text, HasSubstr(R"("name":"shard 1 values")"));
+  EXPECT_THAT(text, HasSubstr("update of rank 3, group 1"));
+  EXPECT_THAT(text, HasSubstr("update of rank 5: handed back"));
+  EXPECT_THAT(text, HasSubstr("values to 3 nodes"));
+  EXPECT_THAT(text, HasSubstr(R"("shard":1,"members":2,"version":4,"delay":3)"));
+  const Summary summary = summarize(value_or_throw(read_traces({directory_})));
+  ASSERT_EQ(summary.shards.size(), 1U);
+  const ShardUse& shard = summary.shards[0];
+  EXPECT_EQ(shard.model, 9U);
+  EXPECT_EQ(shard.shard, 1);
+  EXPECT_EQ(shard.num_applied, 3);
+  EXPECT_EQ(shard.num_groups, 2);
+  EXPECT_EQ(shard.num_handed_back, 1);
+  EXPECT_EQ(shard.median_ns, 100'000);
+  EXPECT_EQ(shard.longest_delay, 3);
+  EXPECT_EQ(shard.num_chains, 1);
+  EXPECT_EQ(shard.num_nodes, 3);
+  EXPECT_THAT(to_text(summary), testing::ContainsRegex("1 +3 +2 +1 +0.100 +3 +1 +3"));
+  EXPECT_EQ(to_json(summary)["shards"][0]["num_applied"], 3);
+  // An update without its shard is not one of HiPS.
+  EXPECT_THAT(
+      error_of(
+          std::string(kHead) +
+          R"(,{"ph":"X","cat":"update","ts":1,"dur":1,"args":{"communicator":"0x9","sequence":1,"bytes":1}}])"),
+      HasSubstr("has no \"shard\""));
+}
+
 TEST_F(TraceTest, AMissingRankAndATruncatedFileAreNoted) {
   write("trace-0.json",
         R"([{"name":"process_name","ph":"M","pid":0,"tid":0,"args":{"name":"rank 0","num_ranks":3}},)");

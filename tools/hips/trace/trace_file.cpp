@@ -37,6 +37,8 @@ std::optional<TraceEvent::Kind> kind_of(const std::string& category) {
   if (category == "wait") return TraceEvent::Kind::kWait;
   if (category == "wire") return TraceEvent::Kind::kWire;
   if (category == "reduce") return TraceEvent::Kind::kReduce;
+  if (category == "update") return TraceEvent::Kind::kUpdate;
+  if (category == "values") return TraceEvent::Kind::kValues;
   return std::nullopt;
 }
 
@@ -145,6 +147,12 @@ class Reader {
     optional_integer(args, "level", event, span.level);
     optional_integer(args, "rail", event, span.rail);
     optional_integer(args, "segment", event, span.segment);
+    if (*kind == TraceEvent::Kind::kUpdate || *kind == TraceEvent::Kind::kValues) {
+      span.shard = integer<std::int32_t>(args, "shard", event);
+      span.members = integer<std::int32_t>(args, "members", event);
+    }
+    optional_integer(args, "version", event, span.version);
+    optional_integer(args, "delay", event, span.delay);
     trace_.events.push_back(span);
   }
 

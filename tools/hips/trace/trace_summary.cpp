@@ -109,6 +109,42 @@ std::int64_t compare_entries(std::span<const RankTrace> traces, bool wall_clock,
   return compared;
 }
 
+std::vector<ShardUse> shard_uses(std::span<const RankTrace> traces) {
+  struct Seen {
+    ShardUse use;
+    std::set<std::uint64_t> groups;
+    std::vector<std::int64_t> times_ns;
+  };
+  std::map<std::pair<std::uint64_t, std::int32_t>, Seen> seen;
+  for (const RankTrace& trace : traces) {
+    for (const TraceEvent& event : trace.events) {
+      const bool is_update = event.kind == TraceEvent::Kind::kUpdate;
+      if (!is_update && event.kind != TraceEvent::Kind::kValues) continue;
+      Seen& shard = seen[{event.communicator, event.shard}];
+      if (!is_update) {
+        ++shard.use.num_chains;
+        shard.use.num_nodes += event.members;
+      } else if (event.members == 0) {
+        ++shard.use.num_handed_back;
+      } else {
+        ++shard.use.num_applied;
+        shard.groups.insert(event.sequence);
+        shard.times_ns.push_back(event.end_ns - event.begin_ns);
+        shard.use.longest_delay = std::max(shard.use.longest_delay, event.delay);
+      }
+    }
+  }
+  std::vector<ShardUse> uses;
+  for (const auto& [key, shard] : seen) {
+    ShardUse use = shard.use;
+    std::tie(use.model, use.shard) = key;
+    use.num_groups = static_cast<std::int64_t>(shard.groups.size());
+    use.median_ns = median(shard.times_ns);
+    uses.push_back(use);
+  }
+  return uses;
+}
+
 std::vector<std::string> notes_on(std::span<const RankTrace> traces, const std::set<std::string>& hosts) {
   std::vector<std::string> notes;
   std::set<Rank> present;
@@ -155,6 +191,31 @@ nlohmann::json link_json(const LinkUse& link) {
           {"bytes", link.bytes},   {"busy_ns", link.busy_ns},   {"bytes_per_s", link.bytes_per_s()}};
 }
 
+nlohmann::json shard_json(const ShardUse& shard) {
+  return {{"model", fmt::format("{:#x}", shard.model)},
+          {"shard", shard.shard},
+          {"num_applied", shard.num_applied},
+          {"num_handed_back", shard.num_handed_back},
+          {"num_groups", shard.num_groups},
+          {"median_ns", shard.median_ns},
+          {"longest_delay", shard.longest_delay},
+          {"num_chains", shard.num_chains},
+          {"num_nodes", shard.num_nodes}};
+}
+
+void put_shards(std::string& text, std::span<const ShardUse> shards) {
+  if (shards.empty()) return;
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "Updates of models that were scheduled, and the values that went back:\n\n");
+  fmt::format_to(out, "{:>6}  {:>8}  {:>10}  {:>12}  {:>11}  {:>13}  {:>7}  {:>9}\n", "shard", "applied",
+                 "in groups", "handed back", "median (ms)", "longest delay", "values", "to nodes");
+  for (const ShardUse& shard : shards)
+    fmt::format_to(out, "{:>6}  {:>8}  {:>10}  {:>12}  {:>11.3f}  {:>13}  {:>7}  {:>9}\n", shard.shard,
+                   shard.num_applied, shard.num_groups, shard.num_handed_back, us(shard.median_ns) / 1e3,
+                   shard.longest_delay, shard.num_chains, shard.num_nodes);
+  fmt::format_to(out, "\n");
+}
+
 nlohmann::json rank_json(const RankUse& rank) {
   return {{"rank", rank.rank},
           {"host", rank.host},
@@ -178,6 +239,7 @@ Summary summarize(std::span<const RankTrace> traces) {
   }
   summary.links = link_uses(traces);
   if (!summary.links.empty()) summary.slowest_link = 0;
+  summary.shards = shard_uses(traces);
   summary.num_compared_operations =
       compare_entries(traces, hosts.size() > 1, summary.ranks, summary.num_operations);
   if (summary.num_compared_operations > 0) {
@@ -225,6 +287,7 @@ std::string to_text(const Summary& summary) {
     fmt::format_to(out, "\n");
   }
 
+  put_shards(text, summary.shards);
   if (summary.slowest_link) {
     const LinkUse& link = summary.links[*summary.slowest_link];
     fmt::format_to(out, "slowest link: rank {} -> rank {}, rail {}: {:.3f} GB/s\n", link.sender,
@@ -249,11 +312,13 @@ nlohmann::json to_json(const Summary& summary) {
                          {"num_compared_operations", summary.num_compared_operations},
                          {"ranks", nlohmann::json::array()},
                          {"links", nlohmann::json::array()},
+                         {"shards", nlohmann::json::array()},
                          {"slowest_link", nullptr},
                          {"latest_rank", nullptr},
                          {"notes", summary.notes}};
   for (const RankUse& rank : summary.ranks) json["ranks"].push_back(rank_json(rank));
   for (const LinkUse& link : summary.links) json["links"].push_back(link_json(link));
+  for (const ShardUse& shard : summary.shards) json["shards"].push_back(shard_json(shard));
   if (summary.slowest_link) json["slowest_link"] = json["links"][*summary.slowest_link];
   if (summary.latest_rank) json["latest_rank"] = json["ranks"][*summary.latest_rank];
   return json;

@@ -37,10 +37,22 @@ struct RankUse {
   std::int64_t max_late_ns = 0;
 };
 
+/// What became of the updates and values of a shard of a model, whose scheduler is on one of the ranks.
+struct ShardUse {
+  std::uint64_t model = 0;
+  std::int32_t shard = -1;
+  std::int64_t num_applied = 0, num_handed_back = 0;  ///< updates
+  std::int64_t num_groups = 0;                        ///< in which the applied ones travelled
+  std::int64_t median_ns = 0;                         ///< from the request of an update until it was applied
+  std::int64_t longest_delay = 0;                     ///< later versions that an update was applied to
+  std::int64_t num_chains = 0, num_nodes = 0;         ///< in which values travelled; nodes that got them so
+};
+
 /// The summary of a set of traces.
 struct Summary {
   std::vector<RankUse> ranks;                ///< by rank
   std::vector<LinkUse> links;                ///< slowest first, see summarize()
+  std::vector<ShardUse> shards;              ///< of models whose updates are scheduled
   std::int64_t num_operations = 0;           ///< seen by any rank
   std::int64_t num_compared_operations = 0;  ///< seen by all ranks; the base of the delays
   std::optional<std::size_t> slowest_link;   ///< index in `links`
