@@ -7,6 +7,13 @@
 #include <fmt/format.h>
 
 namespace hips::ps {
+namespace {
+
+std::uint64_t bit_of(std::uint32_t position) {
+  return std::uint64_t{1} << position % 64;
+}
+
+}  // namespace
 
 Client::Client(Rank rank, RankPlaces places, RowType type, RowStore& store, Mail& mail,
                const ReplicaStore* replicas)
@@ -56,7 +63,9 @@ void Client::ask(TableCall& call, std::span<const Key> keys, std::span<const std
   calls_[call.number] = &call;
   order_.clear();
   if (moves) num_moving_.fetch_add(positions.size(), std::memory_order_relaxed);
+  call.missing.assign((call.num_keys + 63) / 64, 0);
   for (const std::uint32_t at : positions) {
+    call.missing[at / 64] |= bit_of(at);
     order_.emplace_back(moves ? own_service() : begin_request(keys[at]), at);
   }
   if (order_.size() > 1)
@@ -116,11 +125,13 @@ Status Client::on_mail(Rank from, const Batch& batch) {
         Scope::kCommunicator);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Record record = batch.record(i);
-    if (record.position >= call.num_keys)
+    if (record.position >= call.num_keys ||
+        (call.missing[record.position / 64] & bit_of(record.position)) == 0)
       return Status::error(Code::kMismatch,
-                           fmt::format("an answer names key {} of call {}, which has {}", record.position,
-                                       head.request, call.num_keys),
+                           fmt::format("an answer names key {} of call {}, which has {} and waits for {}",
+                                       record.position, head.request, call.num_keys, call.num_missing - i),
                            Scope::kCommunicator);
+    call.missing[record.position / 64] &= ~bit_of(record.position);
     if (rows && call.out != nullptr)
       std::memcpy(call.out + record.position * row_bytes_, batch.row(i), row_bytes_);
     if (call.kind != MailKind::kLocalize) end_request(record.key, from);

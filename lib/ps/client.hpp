@@ -23,9 +23,10 @@ namespace hips::ps {
 /// A call of a rank, while answers are missing.
 struct TableCall {
   MailKind kind = MailKind::kPull;
-  std::byte* out = nullptr;       ///< kPull: row i goes to out + i * row bytes
-  std::uint64_t num_keys = 0;     ///< of the call
-  std::uint64_t num_missing = 0;  ///< answers
+  std::byte* out = nullptr;                                    ///< kPull: row i goes to out + i * row bytes
+  std::uint64_t num_keys = 0;                                  ///< of the call
+  std::uint64_t num_missing = 0;                               ///< answers
+  boost::container::small_vector<std::uint64_t, 2> missing{};  ///< a bit for each position
   std::uint32_t number = 0;
   std::atomic<bool> done{true};
 };

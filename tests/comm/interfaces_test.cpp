@@ -111,6 +111,7 @@ TEST(Interfaces, TheListOfThisNodeHasNoLoopback) {
     EXPECT_THAT(networks.error().message, testing::HasSubstr("no network address except loopback"));
     return;
   }
+  EXPECT_FALSE(networks->empty());
   for (const LocalNetwork& network : *networks) {
     EXPECT_THAT(host_of(network.address), testing::Not(testing::StartsWith("127.")));
     EXPECT_GT(network.prefix_bits, 0u);

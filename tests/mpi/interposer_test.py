@@ -229,6 +229,7 @@ class Mismatch(Case):
         outcome = under_hips(4, "behave", "killed-at", "1", "20000")
         self.assertNotEqual(outcome.code, 0, outcome.text())
         self.assertNotIn("wrong sum", outcome.err)
+        self.assertNotIn("nobody died", outcome.err)
         self.assertEqual(left_in_dev_shm(), before)
 
     @unittest.skipIf(MPICH, "mpiexec.hydra ends the others, with -disable-auto-cleanup too")

@@ -43,10 +43,17 @@ class SimulatedNetwork {
     for (const auto& [link, batches] : links_)
       if (!batches.empty()) loaded.push_back(link);
     const Link link = loaded[random() % loaded.size()];
-    std::vector<std::byte> batch = std::move(links_[link].front());
+    return {link, take(link)};
+  }
+  std::vector<std::byte> take(Link link) {
+    std::vector<std::byte> batch = std::move(links_.at(link).front());
     links_[link].pop_front();
     --num_waiting_;
-    return {link, std::move(batch)};
+    return batch;
+  }
+  [[nodiscard]] bool has_mail(Link link) const {
+    const auto known = links_.find(link);
+    return known != links_.end() && !known->second.empty();
   }
 
  private:
@@ -132,6 +139,17 @@ class SimulatedTable {
   /// Delivers one batch.
   void deliver(std::mt19937_64& random) {
     const auto [link, bytes] = network_.take(random);
+    receive(link, bytes);
+  }
+  /// Delivers the oldest one from a rank to another.
+  void deliver(Rank from, Rank to) {
+    const SimulatedNetwork::Link link{from, to};
+    receive(link, network_.take(link));
+  }
+  [[nodiscard]] bool has_mail(Rank from, Rank to) const { return network_.has_mail({from, to}); }
+
+ private:
+  void receive(SimulatedNetwork::Link link, const std::vector<std::byte>& bytes) {
     std::span<const std::byte> left(bytes);
     const Batch batch = value_or_throw(Batch::take(left, type_.bytes()));
     const auto node = places_.node_of[static_cast<std::size_t>(link.second)];
@@ -140,7 +158,6 @@ class SimulatedTable {
     if (!status.ok()) throw Error(status);
   }
 
- private:
   RowType type_;
   RankPlaces places_;
   SimulatedNetwork network_;

@@ -22,6 +22,8 @@ namespace {
 class TwoMails {
  public:
   TwoMails(std::size_t num_nics, std::uint64_t seed) : random_(seed), num_nics_(num_nics) {
+    // As few as the NICs allow, which is one message under way where there is one NIC, to more than are used.
+    const auto num_slots = static_cast<std::uint32_t>(num_nics + 1 + random_() % 4);
     const inproc::Faults faults{
         .delay = chance(), .reorder = chance(), .late_completion = chance(), .queue_full = chance() / 2};
     network_ = value_or_throw(inproc::Network::create({.random = &random_, .faults = faults}));
@@ -31,7 +33,7 @@ class TwoMails {
     for (Rank rank = 0; rank < 2; ++rank) {
       Side& side = sides_[rank];
       side.mail = value_or_throw(TransportMail::create(
-          {.name = "test", .rank = rank, .slot_bytes = 256, .num_slots = 4, .peers = {1 - rank}},
+          {.name = "test", .rank = rank, .slot_bytes = 256, .num_slots = num_slots, .peers = {1 - rank}},
           [this, rank](Rank from, std::span<const std::byte> batches) {
             return receive(rank, from, batches);
           }));

@@ -58,7 +58,8 @@ class Trial:
         self.form = same.choice(("now", "out", "started", "in place"))
         if self.kind in ("reduce_scatter", "scatter", "alltoall"):
             self.shape = (comm.size, *self.shape)
-        self.all = [numpy.random.default_rng(SEED * 7 + number * 64 + rank).integers(0, 3, self.shape).astype(self.type) for rank in range(comm.size)]
+        least = 0 if self.type.startswith(("uint", "bool")) else -2
+        self.all = [numpy.random.default_rng(SEED * 7 + number * 64 + rank).integers(least, 3, self.shape).astype(self.type) for rank in range(comm.size)]
 
     def expected(self):
         rank, is_root = self.comm.rank, self.comm.rank == self.root

@@ -68,7 +68,6 @@ def train(localize):
     zeros(torch.tensor([10**12 - 1])).sum().backward()
     for _ in range(3):
         zeros.step()
-    assert zeros.rows(10**12 - 1).tolist() == [[-comm.size] * 4] or comm.size > 1
     comm.barrier()
     assert zeros.rows(10**12 - 1).tolist() == [[-comm.size] * 4]
     comm.barrier()

@@ -190,6 +190,7 @@ class RandomRun {
               .seed = random_()} {
     for (std::int32_t node = 0; node < options_.num_nodes; ++node)
       model_.nics().nic(static_cast<std::size_t>(node)).rate *= 1 + static_cast<double>(random_() % 4);
+    model_.nics().set_window(1 + random_() % 4);
     model_.nics().set_jitter(static_cast<std::int64_t>(1 + random_() % 3'000'000), random_());
     workers_ = std::make_unique<Workers>(model_, work_);
   }

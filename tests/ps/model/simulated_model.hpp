@@ -40,6 +40,8 @@ class SimulatedNics {
   Nic& nic(std::size_t node) { return nics_[node]; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
   [[nodiscard]] std::int64_t now_ns() const { return clock_.now_ns(); }
+  /// So many batches may be on their way from one rank to another.
+  void set_window(std::size_t batches) { window_ = batches; }
   /// Up to so much is added to the latency of each batch.
   void set_jitter(std::int64_t ns, std::uint64_t seed) {
     jitter_ns_ = ns;
@@ -51,7 +53,7 @@ class SimulatedNics {
 
   [[nodiscard]] bool has_room(Rank from, Rank to) const {
     const auto at = on_the_way_.find({from, to});
-    return at == on_the_way_.end() || at->second < kWindow;
+    return at == on_the_way_.end() || at->second < window_;
   }
   void send(Rank from, Rank to, std::vector<std::byte> batch, const Deliver& deliver,
             const std::function<void(Rank)>& has_room_again) {
@@ -98,7 +100,6 @@ class SimulatedNics {
   }
 
  private:
-  static constexpr std::size_t kWindow = 4;  ///< batches from one rank to another
   struct Event {
     std::int64_t ns;
     std::uint64_t number;
@@ -115,6 +116,7 @@ class SimulatedNics {
   std::vector<std::int32_t> node_of_;
   std::vector<Nic> nics_;
   std::int64_t latency_ns_, jitter_ns_ = 0;
+  std::size_t window_ = 4;
   std::mt19937_64 random_;
   ManualClock clock_;
   std::uint64_t num_events_ = 0;
