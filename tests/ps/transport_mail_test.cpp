@@ -22,7 +22,7 @@ namespace {
 class TwoMails {
  public:
   TwoMails(std::size_t num_nics, std::uint64_t seed) : random_(seed), num_nics_(num_nics) {
-    // As few as the NICs allow, which is one message under way where there is one NIC, to more than are used.
+    // As few as the NICs allow, which is one more than it, to more than are used.
     const auto num_slots = static_cast<std::uint32_t>(num_nics + 1 + random_() % 4);
     const inproc::Faults faults{
         .delay = chance(), .reorder = chance(), .late_completion = chance(), .queue_full = chance() / 2};
