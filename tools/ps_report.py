@@ -16,8 +16,8 @@ GUESTS = "soft-RoCE in guests"
 PLACES = [("shared memory", {"HIPS_TOPO": "switch:2"}, None, []), ("TCP on loopback", {"HIPS_TOPO": "switch:2", "HIPS_TRANSPORT": "tcp"}, None, []),
           ("TCP between namespaces", {}, ["--namespaces"], []), (GUESTS, {}, [], ["-n", "5000", "-i", "50"])]
 # What the page shows of hips-ps-perf's lines: operation, rows, floats of a row, keys, outstanding calls.
-LINES = [("pull", "local", 1, 1, 1), ("push", "local", 1, 1, 1), ("pull", "local", 1, 100, 1), ("pull", "remote", 1, 1, 1),
-         ("push", "remote", 1, 1, 1), ("pull", "remote", 1, 1, 64), ("pull", "remote", 1, 100, 1), ("pull", "remote", 64, 100, 1),
+LINES = [("pull", "local", 1, 1, 1), ("push", "local", 1, 1, 1), ("pull", "local", 1, 100, 1), ("push", "local", 1, 100, 1), ("pull", "remote", 1, 1, 1),
+         ("push", "remote", 1, 1, 1), ("pull", "remote", 1, 1, 64), ("push", "remote", 1, 1, 64), ("pull", "remote", 1, 100, 1), ("pull", "remote", 64, 100, 1),
          ("push", "remote", 64, 100, 1), ("pull", "remote", 64, 100, 64), ("localize", "remote", 1, 1, 1), ("localize", "remote", 1, 100, 1),
          ("intent", "remote", 1, 1, 1), ("intent", "remote", 1, 100, 1)]
 NODES = (1, 2, 4)

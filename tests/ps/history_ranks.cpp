@@ -1,4 +1,5 @@
-// Ranks of a real job access random rows of tables, and rank 0 decides over what all of them saw: history_ranks SEED RUNS.
+// Ranks of a real job access random rows of tables, and decide over what all of them saw: history_ranks SEED RUNS. Every other table
+// has replicas.
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +9,10 @@
 #include <deque>
 #include <exception>
 #include <map>
+#include <optional>
 #include <random>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,13 +45,23 @@ class RandomCalls {
         moves_(static_cast<double>(shape_() % 5) / 10),
         random_(seed * 1000 + static_cast<std::uint64_t>(comm.rank())),
         width_(static_cast<std::size_t>(comm.size())),
-        table_(comm, {.num_keys = num_keys_, .row_length = width_}) {}
+        table_(comm, {.num_keys = num_keys_, .row_length = width_, .staleness = kNumCalls}) {}
 
   std::vector<History::Access> run() {
     comm_.barrier();
-    for (int i = 0; i < 60; ++i) {
+    for (std::uint64_t i = 0; i < kNumCalls; ++i) {
       if (outstanding_.size() >= most_outstanding_) finish_first();
       start();
+      if (moves_ == 0) continue;
+      // Intents are hints: right or wrong, they change nothing.
+      if (random_() % 8 == 0) {
+        const std::uint64_t start = clock_ + random_() % 3;
+        table_.intent(keys_, start, start + 1 + random_() % 4);
+      }
+      if (random_() % 8 == 0) {
+        table_.advance_clock();
+        ++clock_;
+      }
     }
     while (!outstanding_.empty()) finish_first();
     comm_.barrier();
@@ -62,6 +76,7 @@ class RandomCalls {
   }
 
  private:
+  static constexpr std::uint64_t kNumCalls = 60;
   enum class Kind { kPull, kPush, kLocalize };
   struct Outstanding {
     Kind kind;
@@ -124,6 +139,7 @@ class RandomCalls {
   std::mt19937_64 random_;
   std::size_t width_;
   hips::ps::Table<std::uint64_t> table_;
+  std::uint64_t clock_ = 0;
   std::vector<Key> keys_;
   std::map<Key, std::uint64_t> pushes_;
   std::deque<Outstanding> outstanding_;
@@ -167,10 +183,125 @@ std::optional<std::string> broken_guarantee(hips::Communicator& comm,
   return history.broken();
 }
 
+/// Clocks of one rank on a table of counters with replicas: own pushes are seen at once, those of others as the staleness promises, and
+/// a read never goes back.
+class RandomClocks {
+ public:
+  RandomClocks(hips::Communicator& comm, std::uint64_t seed)
+      : comm_(comm),
+        shape_(seed),
+        num_keys_(1 + shape_() % 6),
+        staleness_(shape_() % 3),
+        random_(seed * 1000 + static_cast<std::uint64_t>(comm.rank())),
+        rank_(static_cast<std::size_t>(comm.rank())),
+        width_(static_cast<std::size_t>(comm.size())),
+        table_(comm, {.num_keys = num_keys_,
+                      .row_length = width_,
+                      .staleness = staleness_,
+                      .replicas_per_node = num_keys_}),
+        pushes_(num_keys_),
+        seen_(num_keys_, std::vector<std::uint64_t>(width_)) {}
+
+  /// What is broken on any rank; the same on all.
+  std::optional<std::string> broken() {
+    for (std::uint64_t clock = 0; clock < kNumClocks; ++clock) {
+      ended_.insert(ended_.end(), pushes_.begin(), pushes_.end());
+      if (random_() % 4 != 0) {
+        const std::uint64_t start = clock + random_() % 3;
+        table_.intent(some_keys(), start, start + 1 + random_() % 4);
+      }
+      for (auto calls = random_() % 5; calls > 0; --calls) call(clock);
+      table_.advance_clock();
+    }
+    // Then no rank's clock is missing in any replica.
+    for (std::uint64_t i = 0; i <= staleness_; ++i) table_.advance_clock();
+    std::vector<std::uint64_t> all_ended(width_ * ended_.size()), all_pushes(width_ * num_keys_);
+    comm_.allgather(ended_, all_ended);
+    comm_.allgather(pushes_, all_pushes);
+    for (const Read& read : reads_) {
+      if (read.clock < staleness_) continue;
+      for (std::size_t other = 0; other < width_; ++other) {
+        const std::uint64_t promised =
+            all_ended[other * ended_.size() + (read.clock - staleness_) * num_keys_ + read.key];
+        if (read.row[other] < promised) wrong_ = "a pull misses pushes of a clock that had ended";
+        if (read.row[other] > all_pushes[other * num_keys_ + read.key]) wrong_ = "a push is there twice";
+      }
+    }
+    for (Key key = 0; key < num_keys_; ++key) {
+      const auto row = pulled(key);
+      for (std::size_t other = 0; other < width_; ++other)
+        if (row[other] != all_pushes[other * num_keys_ + key]) wrong_ = "a push is lost or doubled";
+    }
+    std::int32_t num_wrong = wrong_.empty() ? 0 : 1;
+    comm_.allreduce(std::span(&num_wrong, 1), hips::ReduceOp::kSum);
+    if (num_wrong == 0) return std::nullopt;
+    return wrong_.empty() ? "another rank is wrong" : wrong_;
+  }
+
+ private:
+  static constexpr std::uint64_t kNumClocks = 12;
+  struct Read {
+    std::uint64_t clock;
+    Key key;
+    std::vector<std::uint64_t> row;
+  };
+
+  std::vector<Key> some_keys() {
+    std::vector<Key> keys;
+    for (Key key = 0; key < num_keys_; ++key)
+      if (random_() % 2 == 0) keys.push_back(key);
+    return keys;
+  }
+  std::vector<std::uint64_t> pulled(Key key) {
+    std::vector<std::uint64_t> row(width_);
+    table_.pull(std::span(&key, 1), row);
+    return row;
+  }
+
+  void call(std::uint64_t clock) {
+    const Key key = random_() % num_keys_;
+    switch (random_() % 8) {
+      case 0:
+        table_.localize(std::span(&key, 1));
+        break;
+      case 1:
+      case 2:
+      case 3: {
+        std::vector<std::uint64_t> row(width_);
+        row[rank_] = 1;
+        table_.push(std::span(&key, 1), row);
+        ++pushes_[key];
+        break;
+      }
+      default: {
+        auto row = pulled(key);
+        if (row[rank_] != pushes_[key]) wrong_ = "a rank does not see its own pushes";
+        for (std::size_t other = 0; other < width_; ++other)
+          if (row[other] < seen_[key][other]) wrong_ = "a read goes back";
+        seen_[key] = row;
+        reads_.push_back({clock, key, std::move(row)});
+      }
+    }
+  }
+
+  hips::Communicator& comm_;
+  std::mt19937_64 shape_;  ///< the same on all ranks
+  Key num_keys_;
+  std::uint64_t staleness_;
+  std::mt19937_64 random_;
+  std::size_t rank_, width_;
+  hips::ps::Table<std::uint64_t> table_;
+  std::vector<std::uint64_t> pushes_, ended_;     ///< by key; by clock and key: pushes when the clock began
+  std::vector<std::vector<std::uint64_t>> seen_;  ///< by key: the last row read
+  std::vector<Read> reads_;
+  std::string wrong_;
+};
+
 int run(std::uint64_t seed, std::uint64_t runs) {
   hips::Communicator comm = hips::Communicator::from_environment();
   for (std::uint64_t i = 0; i < runs; ++i) {
-    const auto broken = broken_guarantee(comm, RandomCalls(comm, seed + i).run());
+    const auto broken = i % 2 == 1 ? RandomClocks(comm, seed + i).broken()
+                                   : broken_guarantee(comm, RandomCalls(comm, seed + i).run());
     if (!broken) continue;
     std::fprintf(stderr, "seed %llu: %s\n", static_cast<unsigned long long>(seed + i), broken->c_str());
     return 1;

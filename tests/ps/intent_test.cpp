@@ -33,6 +33,8 @@ class ReplicaWorkers {
     std::size_t outstanding = 1;
     std::uint64_t clocks = 8;
     double localize = 0;  ///< of the calls
+    bool kills = false;   ///< a node dies, of which the others have not heard
+    bool faulty = false;  ///< mail as real tables have it, over NICs with faults
   };
 
   ReplicaWorkers(Shape shape, std::uint64_t seed)
@@ -42,7 +44,8 @@ class ReplicaWorkers {
         workers_(static_cast<std::size_t>(shape.nodes * shape.ranks_per_node)),
         type_(counters(static_cast<std::uint32_t>(workers_.size()))),
         table_(shape.nodes, shape.ranks_per_node, type_, 1 + seed % 8 == 1 ? shape.num_keys : 64,
-               sizeof(BatchHead) + (1 + seed % 3) * record_bytes(MailKind::kPush, type_.bytes()), true) {
+               sizeof(BatchHead) + (1 + seed % 3) * record_bytes(MailKind::kPush, type_.bytes()), true,
+               shape.faulty ? std::optional(seed) : std::nullopt) {
     for (Worker& worker : workers_) worker.ended.push_back({});
   }
 
@@ -51,10 +54,18 @@ class ReplicaWorkers {
     while (true) {
       ready.clear();
       for (std::size_t w = 0; w < workers_.size(); ++w) {
+        if (is_dead(w)) continue;
         if (auto broken = collect(w)) return broken;
         if (can_go_on(w)) ready.push_back(w);
       }
       if (ready.empty() && table_.idle()) break;
+      if (shape_.kills && dead_node_ < 0 && random_() % 100 == 0) {
+        dead_node_ = static_cast<std::int32_t>(random_() % static_cast<std::uint64_t>(shape_.nodes));
+        table_.kill(dead_node_, random_);
+        continue;
+      }
+      // A node may ask again and again for a replica of the clock of which only the dead one could tell the owner.
+      if (dead_node_ >= 0 && ++steps_since_death_ == kStepsUntilTheyHear) break;
       if (ready.empty() || (!table_.idle() && random_() % 3 != 0)) {
         table_.deliver(random_);
       } else {
@@ -62,6 +73,8 @@ class ReplicaWorkers {
       }
       most_replicas_ = std::max(most_replicas_, num_replicas());
     }
+    // Calls that need the dead node do not end until the others hear of it. All that has been read was as promised.
+    if (dead_node_ >= 0) return std::nullopt;
     for (const Worker& worker : workers_)
       if (worker.clock != shape_.clocks) return "a worker waits for ever";
     return end_state();
@@ -85,6 +98,7 @@ class ReplicaWorkers {
     std::map<Key, std::vector<std::uint64_t>> seen;
   };
 
+  [[nodiscard]] bool is_dead(std::size_t w) const { return table_.places().node_of[w] == dead_node_; }
   std::size_t num_replicas() {
     std::size_t num = 0;
     for (std::int32_t node = 0; node < shape_.nodes; ++node) num += table_.service(node).num_replicas();
@@ -188,6 +202,9 @@ class ReplicaWorkers {
   RowType type_;
   SimulatedTable table_;
   std::size_t most_replicas_ = 0;
+  static constexpr int kStepsUntilTheyHear = 2000;
+  std::int32_t dead_node_ = -1;
+  int steps_since_death_ = 0;
 };
 
 void expect_replicas_keep_guarantees(const ReplicaWorkers::Shape& shape) {
@@ -211,6 +228,16 @@ TEST(ProtocolOfReplicas, OwnPushesAreVisibleReadsMonotonicAndOthersAtMostTheStal
   expect_replicas_keep_guarantees({.nodes = 2, .ranks_per_node = 1});
   expect_replicas_keep_guarantees({.nodes = 2, .ranks_per_node = 2, .num_keys = 3});
   expect_replicas_keep_guarantees({.nodes = 4, .ranks_per_node = 1, .num_keys = 3});
+}
+
+TEST(ProtocolOfReplicas, TheSameUntilOthersHearOfADeath) {
+  expect_replicas_keep_guarantees(
+      {.nodes = 4, .num_keys = 3, .outstanding = 3, .clocks = 12, .localize = 0.1, .kills = true});
+}
+
+TEST(ProtocolOfReplicas, TheSameOverNicsThatDelayReorderAndRefuse) {
+  expect_replicas_keep_guarantees(
+      {.nodes = 3, .num_keys = 3, .outstanding = 3, .clocks = 6, .localize = 0.1, .faulty = true});
 }
 
 TEST(ProtocolOfReplicas, TheSameWithOutstandingCalls) {

@@ -53,6 +53,18 @@ TEST(Protocol, IntentsRightOrWrongChangeNoResult) {
                      .intent = 0.2});
 }
 
+TEST(Protocol, NicsThatDelayReorderAndRefuseChangeNoResult) {
+  expect_guarantees({.nodes = 2, .ranks_per_node = 1, .num_keys = 2, .calls = 40, .faulty = true});
+  expect_guarantees({.nodes = 3,
+                     .ranks_per_node = 1,
+                     .num_keys = 3,
+                     .outstanding = 6,
+                     .calls = 30,
+                     .localize = 0.4,
+                     .intent = 0.2,
+                     .faulty = true});
+}
+
 TEST(Protocol, UntilOthersHearOfADeathTheyKeepAllThatIsPromised) {
   expect_guarantees({.nodes = 2, .ranks_per_node = 2, .num_keys = 3, .kills = true});
   expect_guarantees(

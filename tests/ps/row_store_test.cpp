@@ -144,6 +144,21 @@ TEST(RowStore, NeedsAtMost32BytesBesideARow) {
   }
 }
 
+TEST(RowStore, NeedsNothingForKeysThatAreAbsentOrHaveLeft) {
+  RowStore store = value_or_throw(RowStore::create(64, 1U << 30U));
+  const auto row = row_of(1, 64);
+  const std::size_t empty = store.used_bytes();
+  std::vector<std::byte> taken(64);
+  // Keys far apart, of which each leaves before the next comes.
+  for (Key key = 0; key < 100'000; ++key) {
+    EXPECT_EQ(store.take(key * 1'000'003, taken.data()), Found::kAbsent);
+    ASSERT_TRUE(store.insert(key * 1'000'003, row.data()).ok());
+    ASSERT_EQ(store.take(key * 1'000'003, taken.data()), Found::kHere);
+  }
+  EXPECT_LE(store.used_bytes(), empty + 2 * (64 + 32));
+  EXPECT_EQ(store.num_rows(), 0U);
+}
+
 TEST(RowStore, CountsWhatSeveralProcessesAddWhileRowsComeAndGo) {
   constexpr int kProcesses = 3, kAdds = 20'000;
   constexpr Key kKeys = 500;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 #include "lib/ps/client.hpp"
 #include "lib/ps/mail.hpp"
 #include "lib/ps/service.hpp"
+#include "tests/ps/faulty_mails.hpp"
 
 namespace hips::ps::test {
 
@@ -91,9 +93,17 @@ class SimulatedMail final : public Mail {
 /// A table of several nodes and ranks in one process.
 class SimulatedTable {
  public:
+  /// `faulty_seed`: by the mail of real tables, over NICs with faults.
   SimulatedTable(std::int32_t num_nodes, std::int32_t ranks_per_node, RowType type, std::uint64_t max_rows,
-                 std::size_t batch_bytes, bool replicates = false)
+                 std::size_t batch_bytes, bool replicates = false,
+                 std::optional<std::uint64_t> faulty_seed = std::nullopt)
       : type_(type) {
+    if (faulty_seed)
+      faulty_.emplace(num_nodes * ranks_per_node, batch_bytes, type.bytes(), *faulty_seed,
+                      [this](Rank from, Rank to, const std::vector<std::byte>& batch) {
+                        receive({from, to}, batch);
+                        return Status::success();
+                      });
     for (std::int32_t node = 0; node < num_nodes; ++node) {
       places_.service_of.push_back(node * ranks_per_node);
       for (std::int32_t local = 0; local < ranks_per_node; ++local) places_.node_of.push_back(node);
@@ -108,11 +118,12 @@ class SimulatedTable {
       RowStore& store = *stores_[static_cast<std::size_t>(node)];
       mails_.push_back(std::make_unique<SimulatedMail>(network_, rank, batch_bytes));
       ReplicaStore* const replicas = replicates ? replicas_[static_cast<std::size_t>(node)].get() : nullptr;
-      clients_.push_back(std::make_unique<Client>(rank, places_, type, store, *mails_.back(), replicas));
+      Mail& mail = faulty_ ? faulty_->mail(rank) : *mails_.back();
+      clients_.push_back(std::make_unique<Client>(rank, places_, type, store, mail, replicas));
       if (places_.service_of[static_cast<std::size_t>(node)] == rank)
         services_.push_back(std::make_unique<Service>(
-            Service::Options{.node = node, .places = places_, .type = type, .first_row = {}}, store,
-            *mails_.back(), replicas));
+            Service::Options{.node = node, .places = places_, .type = type, .first_row = {}}, store, mail,
+            replicas));
     }
   }
 
@@ -129,15 +140,16 @@ class SimulatedTable {
   Service& service(std::int32_t node) { return *services_[static_cast<std::size_t>(node)]; }
   RowStore& store(std::int32_t node) { return *stores_[static_cast<std::size_t>(node)]; }
   [[nodiscard]] const RankPlaces& places() const { return places_; }
-  [[nodiscard]] bool idle() const { return network_.empty(); }
+  [[nodiscard]] bool idle() const { return faulty_ ? faulty_->empty() : network_.empty(); }
   /// The ranks of a node die. The others have not heard of it yet, and go on.
   void kill(std::int32_t node, std::mt19937_64& random) {
     for (Rank rank = 0; rank < num_ranks(); ++rank)
       if (places_.node_of[static_cast<std::size_t>(rank)] == node) network_.kill(rank, random);
   }
 
-  /// Delivers one batch.
+  /// Delivers one batch, or lets a rank with faulty NICs make progress.
   void deliver(std::mt19937_64& random) {
+    if (faulty_) return faulty_->step(random);
     const auto [link, bytes] = network_.take(random);
     receive(link, bytes);
   }
@@ -161,6 +173,7 @@ class SimulatedTable {
   RowType type_;
   RankPlaces places_;
   SimulatedNetwork network_;
+  std::optional<FaultyMails> faulty_;
   std::vector<std::unique_ptr<RowStore>> stores_;
   std::vector<std::unique_ptr<ReplicaStore>> replicas_;
   std::vector<std::unique_ptr<SimulatedMail>> mails_;

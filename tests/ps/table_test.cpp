@@ -433,6 +433,36 @@ TEST(Table, EndsTheCallsOfAllRanksWhenAnExceptionLeavesItsScope) {
                     });
 }
 
+/// Steps of gradient descent of all ranks on whole numbers, where a step is two clocks: all have pulled before any pushes.
+TEST(Table, WithoutStalenessTwoClocksAStepAreSynchronousDescent) {
+  constexpr std::size_t kLength = 5;
+  constexpr int kSteps = 20;
+  const auto gradient = [](std::int64_t value, int rank, std::size_t at, int step) {
+    return value % 7 - 3 * rank + static_cast<std::int64_t>(at) * step;
+  };
+  std::vector<std::int64_t> expected(kLength, 0);
+  for (int step = 0; step < kSteps; ++step) {
+    const std::vector<std::int64_t> before = expected;
+    for (int rank = 0; rank < 4; ++rank)
+      for (std::size_t at = 0; at < kLength; ++at) expected[at] -= gradient(before[at], rank, at, step);
+  }
+  expect_everywhere("right", [&](int rank) -> std::string {
+    Communicator comm = Communicator::from_environment();
+    Table<std::int64_t> table(comm, {.num_keys = 1, .row_length = kLength});
+    const Key key = 0;
+    std::vector<std::int64_t> row(kLength), change(kLength);
+    for (int step = 0; step < kSteps; ++step) {
+      table.pull(std::span(&key, 1), row);
+      table.advance_clock();
+      for (std::size_t at = 0; at < kLength; ++at) change[at] = -gradient(row[at], rank, at, step);
+      table.push(std::span(&key, 1), change);
+      table.advance_clock();
+    }
+    table.pull(std::span(&key, 1), row);
+    return row == expected ? "right" : "another result than of one process";
+  });
+}
+
 /// Whether the thread sleeps in a system call.
 bool sleeps(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
@@ -517,10 +547,13 @@ TEST(Table, SaysOnAllRanksThatTheCommunicatorHasFailedWithIt) {
 }
 
 TEST(Table, FailsOnAllRanksWhenOneDies) {
+  std::mt19937 random(static_cast<std::uint32_t>(hips::test::seed()));
   for (const Environment& place : kPlaces) {
+    // One that serves its node, or another.
+    const auto victim = static_cast<int>(random() % 4);
     hips::test::RankProcesses ranks(
         4,
-        [](int rank, const Ready& ready) -> std::string {
+        [&](int rank, const Ready& ready) -> std::string {
           Communicator comm = Communicator::from_environment();
           Table<float> table(comm, {.num_keys = 1000});
           ready();
@@ -529,7 +562,7 @@ TEST(Table, FailsOnAllRanksWhenOneDies) {
           std::vector<float> rows(1000, 1);
           const std::string text = error_text([&] {
             comm.barrier();
-            if (rank == 3) raise(SIGKILL);
+            if (rank == victim) raise(SIGKILL);
             while (true) {
               table.push(keys, rows);
               table.localize(keys);
@@ -539,10 +572,12 @@ TEST(Table, FailsOnAllRanksWhenOneDies) {
         },
         place);
     const auto outcomes = ranks.wait();
-    for (std::size_t r = 0; r < 3; ++r) {
+    const auto name = "rank " + std::to_string(victim);
+    for (std::size_t r = 0; r < 4; ++r) {
+      if (r == static_cast<std::size_t>(victim)) continue;
       EXPECT_FALSE(outcomes[r].hung) << "rank " << r;
       EXPECT_THAT(outcomes[r].text, testing::StartsWith("peer lost: ")) << "rank " << r;
-      EXPECT_THAT(outcomes[r].text, testing::HasSubstr("rank 3")) << "rank " << r;
+      EXPECT_THAT(outcomes[r].text, testing::HasSubstr(name)) << "rank " << r;
     }
   }
 }

@@ -31,6 +31,7 @@ class Workload {
     double localize = 0.2;        ///< of the calls
     double intent = 0;            ///< of the calls; as often a clock ends
     bool kills = false;           ///< a node dies; the others go on without knowing of it
+    bool faulty = false;          ///< mail as real tables have it, over NICs with faults
   };
 
   Workload(Shape shape, std::uint64_t seed)
@@ -39,7 +40,8 @@ class Workload {
         num_ranks_(static_cast<std::size_t>(shape.nodes) * static_cast<std::size_t>(shape.ranks_per_node)),
         type_(counters(static_cast<std::uint32_t>(num_ranks_))),
         table_(shape.nodes, shape.ranks_per_node, type_, 64,
-               sizeof(BatchHead) + (1 + seed % 3) * record_bytes(MailKind::kPush, type_.bytes())),
+               sizeof(BatchHead) + (1 + seed % 3) * record_bytes(MailKind::kPush, type_.bytes()), false,
+               shape.faulty ? std::optional(seed) : std::nullopt),
         history_(num_ranks_),
         workers_(num_ranks_) {
     while (keys_.size() < shape.num_keys) {

@@ -35,6 +35,17 @@ class PsPerf(unittest.TestCase):
         for line in figures["lines"]:
             self.assertGreater(line["keys_per_s"], 0)
 
+    def test_compares_with_a_table_that_never_moves_rows(self):
+        figures, text = self.run_json(2, "--compare", "classic", HIPS_TOPO="switch:2", HIPS_TRANSPORT="tcp")
+        us = {(line["operation"], line["rows"], line["row_length"], line["keys"]): line["us_per_call"] for line in figures["lines"]
+              if line["outstanding"] == 1}
+        for operation in ("pull", "push"):
+            for length in (1, 8):
+                for keys, words in ((1, "1 key"), (20, "20 keys")):
+                    ratio = us[operation, "classic", length, keys] / us[operation, "local", length, keys]
+                    floats = "1 float" if length == 1 else "8 floats"
+                    self.assertIn(f"# {operation} of {words} of {floats}: classic takes {ratio:.1f} times as long as after localize", text)
+
     def test_says_that_there_is_no_other_node(self):
         figures, text = self.run_json(2)
         self.assertIn("# all ranks are on one node: its rows only", text)
@@ -59,6 +70,8 @@ class PsPerf(unittest.TestCase):
         for args, text in ((["-n", "7"], "--keys"), (["--floats", "3"], 'unknown option "--floats"'),
                            (["-n", "1000", "-k", "900"], "expected at least four times --keys-per-call"),
                            (["-n", "20000000", "-z", "1"], "expected at most 10000000 with --zipf"),
+                           (["-z", "1", "--compare", "classic"], "--compare is given with --zipf or --model; expected it without"),
+                           (["--compare", "ps-lite"], "--compare"),
                            (["-z", "1", "-m", "100"], "--zipf and --model are both given; expected one of them")):
             done = ranks.run_ranks(1, [PROGRAM, *args])
             self.assertEqual(done[0].returncode, 2)

@@ -1,5 +1,6 @@
 // hips-ps-perf: the times of a parameter server's operations.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -16,6 +17,20 @@
 
 namespace hips::ps_perf {
 namespace {
+
+/// How long calls on rows that never move take, beside those on rows of the node.
+void print_comparison(const PsPerfResult& result) {
+  for (const Line& classic : result.lines) {
+    const auto own = std::ranges::find_if(result.lines, [&](const Line& line) {
+      return line.rows == "local" && line.operation == classic.operation && line.keys == classic.keys &&
+             line.row_length == classic.row_length && line.outstanding == classic.outstanding;
+    });
+    if (classic.rows != "classic" || own == result.lines.end()) continue;
+    fmt::print("# {} of {} key{} of {} float{}: classic takes {:.1f} times as long as after localize\n",
+               classic.operation, classic.keys, classic.keys == 1 ? "" : "s", classic.row_length,
+               classic.row_length == 1 ? "" : "s", classic.us_per_call / own->us_per_call);
+  }
+}
 
 void print(const PsPerfResult& result, const PsPerfOptions& options, const Communicator& comm) {
   fmt::print("# {}\n", comm.describe());
@@ -48,6 +63,7 @@ void print(const PsPerfResult& result, const PsPerfOptions& options, const Commu
                line.rows, line.row_length, line.keys, line.outstanding, line.us_per_call, ping_pongs,
                line.keys_per_s, line.mb_per_s);
   }
+  print_comparison(result);
 }
 
 nlohmann::ordered_json json_of(const PsPerfResult& result, const Communicator& comm) {

@@ -30,9 +30,9 @@ class Caller {
       time_calls("pull", where, num, [&](int i) { table_.pull(some(keys, i, num), rows); });
       check(rows);
       if (where == "local") continue;
-      pipeline("push", num, keys,
+      pipeline("push", where, num, keys,
                [&](std::span<const Key> k, std::span<float> r) { return table_.ipush(k, r); });
-      pipeline("pull", num, keys,
+      pipeline("pull", where, num, keys,
                [&](std::span<const Key> k, std::span<float> r) { return table_.ipull(k, r); });
     }
   }
@@ -109,7 +109,8 @@ class Caller {
     lines_.add({operation, where, num, table_.row_length(), 1}, each, 1e6 * static_cast<double>(num) / each);
   }
   template <typename Start>
-  void pipeline(const std::string& operation, std::size_t num, std::span<const Key> keys, Start start) {
+  void pipeline(const std::string& operation, const std::string& where, std::size_t num,
+                std::span<const Key> keys, Start start) {
     std::vector<std::vector<float>> rows(options_.outstanding,
                                          std::vector<float>(num * table_.row_length(), 1));
     std::vector<Request> requests(options_.outstanding);
@@ -122,7 +123,7 @@ class Caller {
     }
     wait_all(requests);
     const double us = us_since(begin);
-    lines_.add({operation, "remote", num, table_.row_length(), options_.outstanding}, us / calls,
+    lines_.add({operation, where, num, table_.row_length(), options_.outstanding}, us / calls,
                1e6 * static_cast<double>(calls) * static_cast<double>(num) / us);
   }
   /// Rows that have been pushed to have whole numbers, the same in all elements.
@@ -155,6 +156,11 @@ int rank_elsewhere(Communicator& comm, const ps::Table<float>& table) {
   }
   comm.bcast(found, 0);
   return found[0];
+}
+
+/// Few enough for a cache, as the rows that a worker is busy with.
+std::span<const Key> busy_with(std::span<const Key> own, const PsPerfOptions& options) {
+  return own.first(std::min<std::size_t>(own.size(), 10 * options.keys_per_call));
 }
 
 }  // namespace
@@ -195,9 +201,7 @@ PsPerfResult measure(Communicator& comm, const PsPerfOptions& options) {
       if (comm.rank() == 0) {
         Caller caller(table, options, lines);
         const std::vector<Key> own = of_rank(0);
-        // Few enough for a cache, as the rows that a worker is busy with.
-        caller.access("local",
-                      std::span(own).first(std::min<std::size_t>(own.size(), 10 * options.keys_per_call)));
+        caller.access("local", busy_with(own, options));
         if (result.peer >= 0) {
           const std::vector<Key> other = of_rank(static_cast<Key>(result.peer));
           caller.access("remote", other);
@@ -211,6 +215,13 @@ PsPerfResult measure(Communicator& comm, const PsPerfOptions& options) {
       if (comm.rank() == result.peer) table.localize(other);
       comm.barrier();
       if (comm.rank() == 0) Caller(table, options, lines).intent(other);
+      comm.barrier();
+      if (!options.compares_classic) continue;
+      ps::Table<float> classic(comm, {.num_keys = options.num_keys, .row_length = length});
+      if (comm.rank() == 0) {
+        const std::vector<Key> own = of_rank(0);
+        Caller(classic, options, lines).access("classic", busy_with(own, options));
+      }
       comm.barrier();
     }
   }

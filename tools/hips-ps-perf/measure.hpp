@@ -14,7 +14,7 @@ namespace hips::ps_perf {
 /// One line of the report: calls of one kind.
 struct Line {
   std::string operation;  ///< "pull", "push", "localize", "intent", "step", "update"
-  /// "local", "remote"; of a step: "unmoved", "localized", "intents", "replicas"; of an update: "scheduled", "at-once"
+  /// "local", "remote", "classic": on a node that a hash names; of a step: "unmoved", "localized", "intents", "replicas"; of an update: "scheduled", "at-once"
   std::string rows;
   std::size_t keys = 1, row_length = 1, outstanding = 1;
   double us_per_call = 0;    ///< median of the rounds, of medians where calls are waited for

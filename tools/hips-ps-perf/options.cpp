@@ -58,6 +58,13 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
       ->check(CLI::Range(0.01, 3600.0));
   app.add_option("--compute", options.compute_ms, "Milliseconds that a worker sleeps in each step")
       ->check(CLI::Range(0.0, 60'000.0));
+  std::string compare;
+  app.add_option(
+         "--compare", compare,
+         "classic: also time the rows of rank 0 in a table that never moves them, as classic parameter servers, and print "
+         "how many times as long that takes")
+      ->default_str("")
+      ->check(CLI::IsMember({"classic"}));
   app.add_option("-J,--json", options.json_file, "Also write the figures to this file");
   try {
     app.parse(argc, argv);
@@ -69,12 +76,18 @@ ParsedPsPerf parse_options(int argc, const char* const* argv) {
     parsed.exit_status = 2;
     return parsed;
   }
+  options.compares_classic = !compare.empty();
   if (const std::string unknown = cli::unknown_argument(app); !unknown.empty()) {
     parsed.message = "hips-ps-perf: " + unknown + "; see hips-ps-perf --help\n";
     parsed.exit_status = 2;
   }
   if (options.zipf > 0 && options.model_floats > 0 && !parsed.message) {
     parsed.message = "hips-ps-perf: --zipf and --model are both given; expected one of them\n";
+    parsed.exit_status = 2;
+  }
+  if (options.compares_classic && (options.zipf > 0 || options.model_floats > 0) && !parsed.message) {
+    parsed.message =
+        "hips-ps-perf: --compare is given with --zipf or --model; expected it without, as these time both ways anyway\n";
     parsed.exit_status = 2;
   }
   // A rank keeps two numbers for each key.

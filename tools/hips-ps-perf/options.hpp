@@ -21,8 +21,9 @@ struct PsPerfOptions {
   int num_workers = 0;             ///< the last ranks; 0: all
   std::uint64_t delay_max = UINT64_MAX;
   double seconds = 2, compute_ms = 0;
-  double replica_lag = -1;  ///< updates that replicas of the model may lack; negative: there are none
-  std::string json_file;    ///< empty: none
+  double replica_lag = -1;        ///< updates that replicas of the model may lack; negative: there are none
+  bool compares_classic = false;  ///< also time a table whose rows stay where a hash puts them
+  std::string json_file;          ///< empty: none
 };
 
 /// Options, or what to print instead and the exit status with which to end.

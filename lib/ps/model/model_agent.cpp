@@ -243,7 +243,13 @@ void ModelAgent::apply_unscheduled() {
     const bool is_applied = version_ - update.version <= options_.delay_max;
     if (is_applied && !admits(key, update)) return;
     ModelHead out{.kind = ModelMail::kOutcome, .flag = is_applied, .shard = shard_, .version = version_};
-    if (is_applied) apply(update.sum, 1);
+    if (is_applied)
+      apply(update.sum, 1);
+    else
+      log::debug(
+          log::Subsystem::kComm,
+          "model: shard {}: hands an update of rank {} back: it is of version {}, the shard has {}, delay_max is {}",
+          shard_, std::get<1>(key), update.version, version_, options_.delay_max);
     arriving_.erase(key);
     complete_.erase(complete_.begin());
     out.rank = std::get<1>(key);
