@@ -85,7 +85,7 @@ enum class Armed { kMaking, kCalling };
 /// `step`: from one n to the next.
 std::string run_rank(int rank, Make make, Armed armed, std::int64_t step) {
   auto world = hips::test::internal_communicator();
-  int num_failed = 0;
+  int num_failed = 0, num_hit = 0;
   for (std::int64_t n = 0;; n += step) {
     auto parent = hips::value_or_throw(hips::comm::duplicate(*world));
     const std::size_t count = std::vector<std::size_t>{5, 3000, 100'000}[static_cast<std::size_t>(n) % 3];
@@ -124,7 +124,9 @@ std::string run_rank(int rank, Make make, Armed armed, std::int64_t step) {
     if (!status.ok() && status.code != hips::Code::kOutOfMemory) return "another error: " + status.message;
     num_failed += all[0] != 0 ? 1 : 0;
     if (all[1] == 0) break;
+    ++num_hit;
   }
+  if (num_hit == 0) return "no allocation failed";
   // A call allocates next to nothing, and a request that has no memory does not begin.
   if (armed == Armed::kMaking && num_failed == 0) return "none failed";
   std::vector<std::int64_t> values(100, 1);

@@ -12,7 +12,10 @@ namespace hips::test {
 namespace {
 
 Backend inproc_backend(const std::string& name, const inproc::Faults& faults, bool attaches) {
-  return {.name = name, .start = [faults, attaches] {
+  return {
+      .name = name,
+      .start =
+          [faults, attaches] {
             auto random = std::make_shared<std::mt19937_64>(seed());
             std::shared_ptr<inproc::Network> network(inproc::Network::create({.random = random.get(),
                                                                               .faults = faults,
@@ -20,21 +23,25 @@ Backend inproc_backend(const std::string& name, const inproc::Faults& faults, bo
                                                                               .registers_freely = !attaches})
                                                          .value());
             return [random, network](Rank rank) { return network->make_transport(rank); };
-          }};
+          },
+      .is_bounded = faults.queue_full > 0};
 }
 
 Backend tcp_backend(const std::string& name, std::uint32_t queue_entries, std::uint32_t socket_buffer_bytes,
                     tcp::ZeroCopy zero_copy = tcp::ZeroCopy::kOff) {
-  return {.name = name, .start = [=] {
-            return [=](Rank) {
-              return tcp::create({.address = any_address(AF_INET, INADDR_LOOPBACK),
-                                  .device = "lo",
-                                  .queue_entries = queue_entries,
-                                  .socket_buffer_bytes = socket_buffer_bytes,
-                                  .zero_copy = zero_copy})
-                  .value();
-            };
-          }};
+  return {.name = name,
+          .start =
+              [=] {
+                return [=](Rank) {
+                  return tcp::create({.address = any_address(AF_INET, INADDR_LOOPBACK),
+                                      .device = "lo",
+                                      .queue_entries = queue_entries,
+                                      .socket_buffer_bytes = socket_buffer_bytes,
+                                      .zero_copy = zero_copy})
+                      .value();
+                };
+              },
+          .is_bounded = socket_buffer_bytes > 0};
 }
 
 }  // namespace
@@ -46,10 +53,12 @@ std::vector<Backend> backends() {
           "InprocFaulty",
           {.delay = 0.3, .reorder = 0.3, .late_completion = 0.3, .queue_full = 0.2, .max_delay_steps = 20},
           false),
-      {.name = "Shm", .start = [] { return [](Rank) { return shm::create({}).value(); }; }},
+      {.name = "Shm",
+       .start = [] { return [](Rank) { return shm::create({}).value(); }; },
+       .is_bounded = true},
       {.name = "ShmSmallRings",
-       .start =
-           [] { return [](Rank) { return shm::create({.max_peers = 32, .ring_entries = 4}).value(); }; }},
+       .start = [] { return [](Rank) { return shm::create({.max_peers = 32, .ring_entries = 4}).value(); }; },
+       .is_bounded = true},
       tcp_backend("Tcp", 256, 0),
       // Small queues and socket buffers, so that frames are cut at any byte.
       tcp_backend("TcpSmallBuffers", 4, 4096),

@@ -32,6 +32,7 @@ struct Backend {
   std::string name;
   /// Returns a function that creates the transport of a rank. Its captures live as long as the transports.
   std::function<std::function<std::unique_ptr<transport::Transport>(Rank)>()> start;
+  bool is_bounded = false;  ///< accepts a few thousand posts at most while nobody polls
 };
 
 /// The transports that the conformance suite runs over; each program that is built from it has its own.

@@ -1,4 +1,5 @@
 """How tools/check counts: count_tests_test.py TOOLS_FOLDER."""
+import json
 import os
 import sys
 import tempfile
@@ -39,6 +40,17 @@ class Count(unittest.TestCase):
                 for name, seconds in (("a", 1.5), ("b", 20.25), ("c", 3.0)):
                     file.write(f'{{"name": "{name}", "result": "OK", "duration": {seconds}}}\n')
             self.assertEqual(count_tests.slowest([path, "missing"], 2), [(20.25, "build", "b"), (3.0, "build", "c")])
+
+    def test_cases_that_were_skipped_inside_of_tests_are_counted_with_their_reasons(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "testlog.json")
+            texts = ("[ RUN      ] A.B\n../../tests/a_test.cpp:12: Skipped\nno RDMA\n\n[  SKIPPED ] A.B (0 ms)\n",
+                     "test_a (__main__.A.test_a) ... skipped 'no RDMA'\ntest_b (__main__.A.test_b) ... skipped \"it's MPICH\"\nok\n", "3 passed\n")
+            with open(path, "w", encoding="utf-8") as file:
+                for text in texts:
+                    file.write(json.dumps({"name": "a", "result": "OK", "stdout": text}) + "\n")
+                file.write(json.dumps({"name": "b", "result": "OK"}) + "\n")
+            self.assertEqual(count_tests.skips([path, "missing"]), [(2, "no RDMA"), (1, "it's MPICH")])
 
     def test_a_broken_log_is_an_error(self):
         with self.assertRaises(ValueError):
