@@ -17,8 +17,7 @@ struct TraceEvent {
   Kind kind = Kind::kOperation;
   std::int64_t begin_ns = 0, end_ns = 0;
   std::uint64_t communicator = 0;
-  std::uint64_t sequence =
-      0;  ///< number of the operation on its communicator; of a group of updates or of a chain in its shard
+  std::uint64_t sequence = 0;  ///< of the operation on its communicator, of the group or chain in its shard
   std::int32_t lane = -1, stage = -1, round = -1, level = -1, rail = -1;
   std::int32_t peer = -1;
   std::int32_t segment = -1;
