@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <system_error>
@@ -16,6 +17,11 @@ namespace hips::ps {
 namespace {
 
 constexpr std::int64_t kGraceNs = 1'000'000'000;
+
+/// A program that calls again so soon after a call does so in a loop. To wake the serving thread in between would take longer.
+constexpr std::int64_t kSoonNs = 30'000;
+/// Then that thread looks by itself, ever less often while the loop goes on.
+constexpr std::chrono::microseconds kFirstLook(100), kMostBetweenLooks(500);
 
 }  // namespace
 
@@ -57,16 +63,26 @@ MailDriver::~MailDriver() {
   stops_.store(true, std::memory_order_seq_cst);
   wake();
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(parking_);
     nobody_waits_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
 }
 
+MailDriver::Waiting::Waiting(MailDriver& driver) : driver_(driver) {
+  if (driver_.num_waiting_.fetch_add(1, std::memory_order_seq_cst) != 0) return;
+  const std::int64_t before_ns = driver_.waited_until_ns_.load(std::memory_order_relaxed);
+  driver_.soon_again_.store(SystemClock::instance().now_ns() - before_ns < kSoonNs,
+                            std::memory_order_relaxed);
+}
+
 MailDriver::Waiting::~Waiting() {
-  const bool last = driver_.num_waiting_.fetch_sub(1, std::memory_order_seq_cst) == 1;
-  if (!last || !driver_.parked_.load(std::memory_order_seq_cst)) return;
-  const std::lock_guard lock(driver_.mutex_);
+  driver_.waited_until_ns_.store(SystemClock::instance().now_ns(), std::memory_order_relaxed);
+  if (driver_.num_waiting_.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
+  const Parked parked = driver_.parked_.load(std::memory_order_seq_cst);
+  if (parked == Parked::kNo) return;
+  if (parked == Parked::kForMoments && driver_.soon_again_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(driver_.parking_);
   driver_.nobody_waits_.notify_one();
 }
 
@@ -249,10 +265,7 @@ void MailDriver::serve() {
   const Ends ends = [&] { return stops() || failed(); };
   while (!stops()) {
     if (num_waiting_.load(std::memory_order_seq_cst) > 0) {
-      std::unique_lock lock(mutex_);
-      parked_.store(true, std::memory_order_seq_cst);
-      nobody_waits_.wait(lock, [&] { return num_waiting_.load(std::memory_order_seq_cst) == 0 || stops(); });
-      parked_.store(false, std::memory_order_seq_cst);
+      park();
       continue;
     }
     if (failed()) return tell_others();
@@ -263,6 +276,34 @@ void MailDriver::serve() {
       (void)look_for_failure();
     }
   }
+}
+
+bool MailDriver::program_is_away() const {
+  return num_waiting_.load(std::memory_order_seq_cst) == 0 &&
+         SystemClock::instance().now_ns() - waited_until_ns_.load(std::memory_order_relaxed) >= kSoonNs;
+}
+
+/// Until no thread of the program makes progress. One that waits in a loop does not say so after each wait.
+void MailDriver::park() {
+  std::unique_lock lock(parking_);
+  const auto stops = [this] { return stops_.load(std::memory_order_acquire); };
+  auto moment = kFirstLook;
+  while (!stops()) {
+    if (!soon_again_.load(std::memory_order_relaxed)) {
+      parked_.store(Parked::kUntilTold, std::memory_order_seq_cst);
+      nobody_waits_.wait(lock, [&] { return num_waiting_.load(std::memory_order_seq_cst) == 0 || stops(); });
+      break;
+    }
+    parked_.store(Parked::kForMoments, std::memory_order_seq_cst);
+    const std::int64_t before_ns = waited_until_ns_.load(std::memory_order_relaxed);
+    (void)nobody_waits_.wait_for(lock, moment);
+    moment = std::min(2 * moment, kMostBetweenLooks);
+    if (program_is_away()) break;
+    // A long wait is no loop: its end is worth waking up for.
+    if (waited_until_ns_.load(std::memory_order_relaxed) == before_ns)
+      soon_again_.store(false, std::memory_order_relaxed);
+  }
+  parked_.store(Parked::kNo, std::memory_order_seq_cst);
 }
 
 void MailDriver::wake() const {

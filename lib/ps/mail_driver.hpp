@@ -30,7 +30,8 @@ namespace hips::ps {
 /// Makes progress with the mail of a table or a model on one rank, and ends its waits when the communicator fails.
 ///
 /// Threads that wait make progress. On a rank that serves its node a thread of its own does while none waits, so others are
-/// served while the program computes; it sleeps when there is no mail.
+/// served while the program computes; it sleeps when there is no mail. Between waits that follow one another at once it is not
+/// woken, but looks by itself within half a millisecond.
 ///
 /// Threads  any number at once, but for serve() and the destructor. What receives mail, and what send() calls, has the lock.
 /// Errors   a failure of the communicator is one of the mail, and the other way round. It stays failed.
@@ -136,9 +137,7 @@ class MailDriver {
   /// While it exists a thread of the program makes progress, and the serving thread need not.
   class Waiting {
    public:
-    explicit Waiting(MailDriver& driver) : driver_(driver) {
-      driver_.num_waiting_.fetch_add(1, std::memory_order_seq_cst);
-    }
+    explicit Waiting(MailDriver& driver);
     ~Waiting();
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
@@ -147,6 +146,8 @@ class MailDriver {
     MailDriver& driver_;
   };
 
+  /// What the serving thread does while threads of the program make progress.
+  enum class Parked : std::uint8_t { kNo, kUntilTold, kForMoments };
   static constexpr std::int64_t kShortNapNs = 50'000;  ///< where collectives are outstanding, too
 
   [[nodiscard]] Status no_memory() const;
@@ -162,6 +163,8 @@ class MailDriver {
   void sleep_or_fail(std::int64_t most_ns, const Ends& ends);
   [[nodiscard]] bool a_sleep_ends() const;
   void serve();
+  void park();
+  [[nodiscard]] bool program_is_away() const;
   void wake() const;
 
   comm::Communicator& members_;
@@ -176,10 +179,13 @@ class MailDriver {
   bool leaves_ = false;
   std::atomic<bool> failed_{false}, tells_{false};  ///< tells_: the others have to hear of it
   std::vector<pollfd> armed_fds_;
-  std::vector<const Ends*> sleepers_;  ///< what threads that sleep wait for
-  std::atomic<int> num_waiting_{0};    ///< threads of the program that make progress
+  std::vector<const Ends*> sleepers_;             ///< what threads that sleep wait for
+  std::atomic<int> num_waiting_{0};               ///< threads of the program that make progress
+  std::atomic<std::int64_t> waited_until_ns_{0};  ///< the end of the last such wait
+  std::atomic<bool> soon_again_{false};           ///< the one that there is began soon after
+  std::atomic<Parked> parked_{Parked::kNo};
+  std::mutex parking_;
   std::condition_variable nobody_waits_;
-  std::atomic<bool> parked_{false};  ///< the serving thread waits for that
   std::atomic<bool> stops_{false};
   UniqueFd wake_fd_;
   std::thread thread_;
