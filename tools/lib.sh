@@ -73,6 +73,10 @@ configure_build() {
   printf '%s\n' "$wanted" >"$dir/.configured"
 }
 
+# Options of builds for those who only use HiPS. Several files at a time: half of the time.
+without_tests=(-Dtests=disabled -Dbenchmarks=disabled -Dfortran=disabled -Dbindings=disabled -Dmpi=enabled
+  --unity on --unity-size 12)
+
 # build_targets DIR [TARGET...]: one line while all goes well, everything when it does not.
 build_targets() {
   local dir=$1

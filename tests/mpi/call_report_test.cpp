@@ -14,13 +14,13 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr CallClass kSmall{ReduceOp::kSum, 10};
-constexpr CallClass kLarge{ReduceOp::kSum, 24};
+constexpr CallClass kShortCalls{ReduceOp::kSum, 10};
+constexpr CallClass kLongCalls{ReduceOp::kSum, 24};
 
 TEST(GuardReport, EachDecisionIsShownWithBothTimes) {
   Guard guard(true);
-  guard.set(kSmall, {TuningChoice::kNative, 3000, 2000});
-  guard.set(kLarge, {TuningChoice::kHips, 1000, 2500});
+  guard.set(kShortCalls, {TuningChoice::kNative, 3000, 2000});
+  guard.set(kLongCalls, {TuningChoice::kHips, 1000, 2500});
   guard.add_sample({ReduceOp::kMax, 4}, 7, 0);
   CallReport report;
   report.set_guard("on");
@@ -39,7 +39,7 @@ TEST(GuardReport, TheFirstLineSaysWhatHipsSavedByTheTrials) {
   CallReport report;
   report.set_run_time(10'000'000'000);
   report.add_native_time(500'000'000);
-  const ClassTimes before{{kSmall, {.by_native = 100, .native_ns = 100'000'000}}};
+  const ClassTimes before{{kShortCalls, {.by_native = 100, .native_ns = 100'000'000}}};
   report.add_classes("MPI_COMM_WORLD", 4, before, nullptr);
   EXPECT_THAT(
       report.text("Open MPI v4.1.4", 0, 4),
@@ -52,8 +52,8 @@ TEST(GuardReport, TheFirstLineSaysWhatHipsSavedByTheTrials) {
       HasSubstr("(10.0 %); this run tried no call with native MPI, so what HiPS saved is not known\n"));
 
   Guard guard(true);
-  guard.set(kSmall, {TuningChoice::kHips, 400'000, 700'000});
-  report.add_classes("MPI_COMM_WORLD", 4, {{kSmall, {.by_hips = 1000, .hips_ns = 400'000'000}}}, &guard);
+  guard.set(kShortCalls, {TuningChoice::kHips, 400'000, 700'000});
+  report.add_classes("MPI_COMM_WORLD", 4, {{kShortCalls, {.by_hips = 1000, .hips_ns = 400'000'000}}}, &guard);
   const std::string text = report.text("Open MPI v4.1.4", 0, 4);
   EXPECT_THAT(
       text, StartsWith("hips report: collectives took 1.000 s of 10.000 s (10.0 %); natively they would have "
@@ -76,12 +76,12 @@ TEST(GuardReport, ADecisionSaysNothingOfTheCallsBeforeTheLastOneAndSetUpIsNoSavi
   // A review, after which native MPI executes the calls.
   const TuningDecision last{TuningChoice::kNative, 5000, 4000};
   time.note_decision(last);
-  guard.set(kSmall, last);
+  guard.set(kShortCalls, last);
   time.by_hips += 10;
   time.hips_ns += 50'000;
   CallReport report;
   report.add_taken("MPI_COMM_WORLD", 4, "plan", {.calls = 100'017, .bytes = 8, .time_ns = 500'000'000});
-  report.add_classes("MPI_COMM_WORLD", 4, {{kSmall, time}}, &guard);
+  report.add_classes("MPI_COMM_WORLD", 4, {{kShortCalls, time}}, &guard);
   report.add_set_up(100'000'000);
   const auto json = nlohmann::json::parse(report.json("Open MPI v4.1.4", 0, 4));
   EXPECT_NEAR(json["saved_seconds"].get<double>(), 0.4 - 10e-6 - 0.1, 1e-9);
@@ -93,8 +93,8 @@ TEST(GuardReport, TheFirstLineCountsWhatTrialsTakeBesideTheCallsAndWhatIsNotTime
   report.set_run_time(10'000'000'000);
   report.add_taken("MPI_COMM_WORLD", 4, "plan", {.calls = 10, .bytes = 8, .time_ns = 1'000'000'000});
   Guard guard(true);
-  guard.set(kSmall, {TuningChoice::kHips, 400'000, 800'000});
-  report.add_classes("MPI_COMM_WORLD", 4, {{kSmall, {.by_hips = 10, .hips_ns = 1'000'000'000}}}, &guard);
+  guard.set(kShortCalls, {TuningChoice::kHips, 400'000, 800'000});
+  report.add_classes("MPI_COMM_WORLD", 4, {{kShortCalls, {.by_hips = 10, .hips_ns = 1'000'000'000}}}, &guard);
   report.add_trial_time(300'000'000, 200'000'000);
   report.add_untimed();
   EXPECT_THAT(
@@ -108,7 +108,7 @@ TEST(GuardReport, AReportOfThousandsOfCommunicatorsIsShort) {
   CallReport report;
   for (int i = 0; i < 5000; ++i) {
     Guard guard(true);
-    guard.set(kSmall, {TuningChoice::kNative, 3000 + i, 2000});
+    guard.set(kShortCalls, {TuningChoice::kNative, 3000 + i, 2000});
     report.add_classes("unnamed communicator", 4, {}, &guard);
     if (i < 100) report.add_classes("comm " + std::to_string(i), 4, {}, &guard);
   }
