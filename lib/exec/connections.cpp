@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "lib/exec/engine_impl.hpp"
-#include "lib/exec/team_impl.hpp"
 
 namespace hips::exec {
 
@@ -84,7 +83,7 @@ void EngineImpl::lose(Connection& connection, const Status& cause) {
     release(index);
     give_up(lost);
   }
-  for (TeamImpl* team : teams) guard(*team, [&] { team->on_broken(connection); });
+  for (EngineTeam* team : teams) guard(*team, [&] { team->on_broken(connection); });
 }
 
 }  // namespace hips::exec

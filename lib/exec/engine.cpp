@@ -17,8 +17,6 @@
 #include "lib/base/wait/wait_clock.hpp"
 #include "lib/base/wait/waiter.hpp"
 #include "lib/exec/engine_impl.hpp"
-#include "lib/exec/operation_impl.hpp"
-#include "lib/exec/team_impl.hpp"
 
 namespace hips::exec {
 
@@ -163,11 +161,11 @@ void EngineImpl::dispatch(EnginePort& port, const transport::Event& event) {
       return;
     case Kind::kPortDown:
       port.down = kept(event.error);
-      for (TeamImpl* team : teams) guard(*team, [&] { team->on_port(port); });
+      for (EngineTeam* team : teams) guard(*team, [&] { team->on_port(port); });
       return;
     case Kind::kPortUp:
       port.down = {};
-      for (TeamImpl* team : teams) guard(*team, [&] { team->on_port(port); });
+      for (EngineTeam* team : teams) guard(*team, [&] { team->on_port(port); });
       return;
   }
 }
@@ -185,7 +183,7 @@ bool EngineImpl::drain(EnginePort& port) {
     const ReadySegment ready = port.queue.front();
     port.queue.pop();
     bool batched = false;
-    guard(ready.operation->team(), [&] { batched = ready.operation->team().batch_segment(port, ready); });
+    guard(*ready.team, [&] { batched = ready.team->batch_segment(port, ready); });
     if (!batched) continue;
     moved = true;
     if (port.num_batched < port.batch_limit) continue;
@@ -218,7 +216,7 @@ std::size_t EngineImpl::flush(EnginePort& port) {
   return taken;
 }
 
-void EngineImpl::drop_batched(const TeamImpl* team) {
+void EngineImpl::drop_batched(const EngineTeam* team) {
   for (auto& port : ports) {
     port->remove_batched_if([&](std::size_t i) {
       const Posted& record = port->batched[i];
@@ -238,7 +236,7 @@ void EngineImpl::drop_batched(const TeamImpl* team) {
 
 bool EngineImpl::poll_ports() {
   PortSet used = clients.empty() && !active.empty() ? PortSet{} : PortSet::all();
-  for (const TeamImpl* team : active) used.add(team->used_ports());
+  for (const EngineTeam* team : active) used.add(team->used_ports());
   if (rounds++ % kRoundsPerSweep == 0) used = PortSet::all();
   bool moved = false, all = true;
   for (auto& port : ports) {
@@ -265,13 +263,13 @@ bool EngineImpl::progress() {
       control_pending.store(true, std::memory_order_release);  // the teams have not seen it
       throw;
     }
-    for (TeamImpl* team : teams) guard(*team, [&] { team->on_control(); });
+    for (EngineTeam* team : teams) guard(*team, [&] { team->on_control(); });
     quiet = false;
     moved = true;
   }
   // A team may leave the list while it advances, so the loop uses indices.
   for (std::size_t i = 0; i < active.size(); ++i) {
-    TeamImpl* team = active[i];
+    EngineTeam* team = active[i];
     guard(*team, [&] { moved |= team->advance(); });
     if (!team->busy()) {
       team->set_listed(false);

@@ -16,9 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/exception_status.hpp"
 #include "lib/exec/connection.hpp"
 #include "lib/exec/engine.hpp"
 #include "lib/exec/engine_client.hpp"
+#include "lib/exec/engine_team.hpp"
 #include "lib/exec/nic_queue.hpp"
 #include "lib/exec/slot_table.hpp"
 #include "lib/exec/staging_arena.hpp"
@@ -26,7 +28,6 @@
 
 namespace hips::exec {
 
-class TeamImpl;
 struct EnginePort;
 
 /// A request that was posted, or is about to be.
@@ -38,7 +39,7 @@ struct Posted {
     kGrant,    ///< a grant for a sender; `channel` is an in-channel and `slot` the turn
   };
   OperationImpl* operation = nullptr;  ///< null: the operation has ended
-  TeamImpl* team = nullptr;
+  EngineTeam* team = nullptr;
   EnginePort* port = nullptr;
   StepId step = -1;
   std::int32_t segment = 0;
@@ -130,8 +131,8 @@ struct EngineImpl final : RangeListener {
   };
   std::unordered_map<std::uint32_t, std::shared_ptr<const StillRead>> still_read;  ///< by their records
   SlotTable slots;
-  std::vector<TeamImpl*> teams;
-  std::vector<TeamImpl*> active;       ///< teams with outstanding operations or credits to return
+  std::vector<EngineTeam*> teams;
+  std::vector<EngineTeam*> active;     ///< teams with outstanding operations or credits to return
   std::vector<EngineClient*> clients;  ///< clients that are busy
   std::vector<Posted> posted;
   std::vector<std::uint32_t> free_posted;
@@ -184,11 +185,17 @@ struct EngineImpl final : RangeListener {
   /// Posts the batch. Returns the number of requests that the transport accepted.
   std::size_t flush(EnginePort& port);
   /// Removes the requests of `team` that have not been posted.
-  void drop_batched(const TeamImpl* team);
+  void drop_batched(const EngineTeam* team);
   /// Runs `work` for a team. Nothing throws through progress, where it would stop others' operations: what
   /// is thrown, such as std::bad_alloc, fails the team.
   template <typename Work>
-  void guard(TeamImpl& team, Work work);
+  static void guard(EngineTeam& team, Work work) {
+    try {
+      work();
+    } catch (...) {
+      team.on_exception(status_of_exception());
+    }
+  }
   void wake() const;
 
   std::uint32_t add_posted(const Posted& record);

@@ -8,10 +8,12 @@
 
 namespace hips::exec {
 
+class EngineTeam;
 class OperationImpl;
 
 /// A segment that is ready to be sent and waits for the NIC.
 struct ReadySegment {
+  EngineTeam* team = nullptr;
   OperationImpl* operation = nullptr;
   StepId step = -1;
   std::int32_t priority = 0;

@@ -28,7 +28,6 @@ class OperationImpl final : public Operation {
   [[nodiscard]] std::uint64_t sequence() const override { return sequence_; }
   [[nodiscard]] std::vector<Rank> waiting_for() const override;
   [[nodiscard]] std::string waiting_text() const override;
-  [[nodiscard]] TeamImpl& team() const { return *team_; }
   /// The number of the user's call, for messages.
   [[nodiscard]] std::uint64_t number() const {
     return args_.user_call && args_.user_call->number > 0 ? args_.user_call->number : sequence_;

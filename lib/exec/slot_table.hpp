@@ -9,7 +9,7 @@
 
 namespace hips::exec {
 
-class TeamImpl;
+class EngineTeam;
 
 /// Maps the slot number of a notification to a channel of a team.
 ///
@@ -19,7 +19,7 @@ class SlotTable {
  public:
   static constexpr std::int32_t kCredits = -1, kGrant = -2;
   struct Entry {
-    TeamImpl* team = nullptr;
+    EngineTeam* team = nullptr;
     std::int32_t channel = -1;
     std::int32_t index = kCredits;  ///< slot of the in-channel, or kCredits or kGrant for an out-channel
     std::uint8_t generation = 0;

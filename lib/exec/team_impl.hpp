@@ -31,7 +31,7 @@ namespace hips::exec {
 /// team_sending.cpp (outgoing segments, the user's registered memory), team_grants.cpp (outputs that peers
 /// write into), team_connections.cpp (opening and losing connections), team_failure.cpp (missing ranks,
 /// signatures, ranks that left).
-class TeamImpl final : public Team {
+class TeamImpl final : public Team, public EngineTeam {
  public:
   TeamImpl(EngineImpl& engine, Config config);
   ~TeamImpl() override;
@@ -54,28 +54,22 @@ class TeamImpl final : public Team {
   [[nodiscard]] std::size_t send_slot_bytes() const override { return send_memory_.bytes; }
   [[nodiscard]] std::size_t segment_bytes() const override { return segment_bytes_; }
 
-  // Events, from the engine.
-  void on_arrival(std::int32_t channel, std::int32_t slot);
-  void on_credits(std::int32_t channel, std::uint32_t credits);
-  void on_grant(std::int32_t channel);
-  void on_completion(const Posted& posted);
-  void on_lost(const Posted& posted);
-  /// The connection broke before the NIC had confirmed that the peer received the data.
-  void on_unacknowledged(const Posted& posted);
-  void on_broken(const Connection& connection);
-  void on_port(const EnginePort& port);
-  /// An exception has left the team's state unknown: ends all operations and reports `status`.
-  void on_exception(Status status) noexcept;
-  void on_control();
-
-  /// Processes work lists, NIC queues and credits as far as possible.
-  bool advance();
-  [[nodiscard]] bool busy() const { return !in_flight_.empty() || !credit_list_.empty(); }
-  void set_listed(bool listed) { listed_ = listed; }
-  /// The ports of the outstanding operations; all, if there is none.
-  [[nodiscard]] PortSet used_ports() const { return used_ports_; }
-  /// Puts the segment into the port's batch; false if it cannot be sent after all.
-  bool batch_segment(EnginePort& port, const ReadySegment& ready);
+  // EngineTeam.
+  void on_arrival(std::int32_t channel, std::int32_t slot) override;
+  void on_credits(std::int32_t channel, std::uint32_t credits) override;
+  void on_grant(std::int32_t channel) override;
+  void on_completion(const Posted& posted) override;
+  void on_lost(const Posted& posted) override;
+  void on_unacknowledged(const Posted& posted) override;
+  void on_broken(const Connection& connection) override;
+  void on_port(const EnginePort& port) override;
+  void on_control() override;
+  void on_exception(Status status) noexcept override;
+  bool advance() override;
+  [[nodiscard]] bool busy() const override { return !in_flight_.empty() || !credit_list_.empty(); }
+  void set_listed(bool listed) override { listed_ = listed; }
+  [[nodiscard]] PortSet used_ports() const override { return used_ports_; }
+  bool batch_segment(EnginePort& port, const ReadySegment& ready) override;
 
   // For Operation's reports.
   [[nodiscard]] std::vector<Rank> missing(const OperationImpl& operation) const;
@@ -244,14 +238,5 @@ class TeamImpl final : public Team {
   /// because no rank leaves before it has all its data. If the peer is dead, they end with the team.
   std::vector<Posted> unacknowledged_;
 };
-
-template <typename Work>
-void EngineImpl::guard(TeamImpl& team, Work work) {
-  try {
-    work();
-  } catch (...) {
-    team.on_exception(status_of_exception());
-  }
-}
 
 }  // namespace hips::exec

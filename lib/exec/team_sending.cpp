@@ -67,7 +67,8 @@ void TeamImpl::offer_segment(OperationImpl& operation, StepId id) {
   const Step& step = operation.program_->program->steps[id];
   state.queued = true;
   send_path_for(operation, id)
-      .port->queue.push({.operation = &operation,
+      .port->queue.push({.team = this,
+                         .operation = &operation,
                          .step = id,
                          .priority = operation.args_.priority,
                          .sequence = operation.sequence_,

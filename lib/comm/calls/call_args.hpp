@@ -43,6 +43,9 @@ struct CallArgs {
   [[nodiscard]] std::uint32_t detail() const {
     return detail_of(collective, root, has_sections(collective) ? sections->digest() : 0);
   }
+
+  /// Sections are equal if they are the same object.
+  friend bool operator==(const CallArgs&, const CallArgs&) = default;
 };
 
 /// True for the number types and for bytes_type() of a supported size.
@@ -65,14 +68,6 @@ inline bool is_valid_allreduce(const CallArgs& args) {
   const std::uint64_t apart =
       reinterpret_cast<std::uintptr_t>(args.out) - reinterpret_cast<std::uintptr_t>(args.in);
   return apart == 0 || (apart >= bytes && std::uint64_t{0} - apart >= bytes);
-}
-
-/// True for two allreduces with equal arguments: a check of one, and what was prepared for it, holds for the
-/// other. False for other collectives, and for user functions, which may have been freed meanwhile.
-inline bool same_allreduce(const CallArgs& a, const CallArgs& b) {
-  return a.collective == Collective::kAllreduce && b.collective == Collective::kAllreduce && a.in == b.in &&
-         a.out == b.out && a.count == b.count && a.type == b.type && a.op == b.op &&
-         a.priority == b.priority && !is_user(a.op);
 }
 
 /// The memory that a valid call reads and writes on a rank. An in-place call has an empty input.

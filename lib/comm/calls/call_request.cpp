@@ -15,7 +15,8 @@ CallRequest::~CallRequest() {
 }
 
 Status CallRequest::renew(const CallArgs& args) {
-  if (same_allreduce(args, args_)) return Status::success();
+  // The check and what was prepared hold for the same call again; but a user's function may have been freed meanwhile.
+  if (is_set_ && args == args_ && !is_user(args.op)) return Status::success();
   if (!is_valid_allreduce(args)) {
     if (Status status = communicator_.check(args); !status.ok()) return status;
   }
@@ -23,10 +24,11 @@ Status CallRequest::renew(const CallArgs& args) {
 }
 
 Status CallRequest::set(const CallArgs& args) {
-  // Where this fails half-way, the call is that of no arguments. The sections of the last ones live until it is over.
-  const CallArgs last = std::exchange(args_, {.collective = Collective::kBarrier});
+  is_set_ = false;
+  const CallArgs last = std::exchange(args_, {});  // its sections live until the call has the new ones
   if (Status status = call_->set(args); !status.ok()) return status;
   args_ = args;  // keeps the sections alive that the call refers to
+  is_set_ = true;
   if (is_user(args.op) || is_user(op_hold_.op())) op_hold_ = reduce::UserOpHold(args.op);
   return Status::success();
 }

@@ -31,6 +31,7 @@ class CallRequest final : public Request {
  private:
   Communicator& communicator_;
   CallArgs args_;
+  bool is_set_ = false;  ///< the call has these arguments: the last set() did not fail
   reduce::UserOpHold op_hold_;
   std::unique_ptr<PendingCall> call_;
   HeldBuffers buffers_;  ///< while it is active

@@ -87,18 +87,6 @@ class SharedHold {
   Shared* shared_ = nullptr;
 };
 
-/// An allreduce as it was called. The same call again is started like a persistent request: its arguments
-/// have been checked, and what depends on them is prepared.
-struct AllreduceKey {
-  const void* in = nullptr;
-  void* out = nullptr;
-  std::uint64_t count = 0;
-  DataType type = static_cast<DataType>(-1);  ///< none, as no call has it
-  ReduceOp op = static_cast<ReduceOp>(-1);
-
-  friend bool operator==(const AllreduceKey&, const AllreduceKey&) = default;
-};
-
 /// What hips_last_error() and hips_last_error_info() give this thread.
 Status& last_error();
 /// Records a failure as the last error; gives the code.
@@ -154,7 +142,6 @@ struct hips_comm {
 struct hips_request {
   hips::comm::capi::SharedHold shared;  ///< outlives the call; empty in a spare one
   std::unique_ptr<hips::comm::Request> call;
-  hips::comm::capi::AllreduceKey last;  ///< what `call` does, where it is an allreduce that may be repeated
   bool persistent = false;
   bool outstanding = false;  ///< started, and not reported as complete
   /// May become the spare request: not when it holds a user-defined op.

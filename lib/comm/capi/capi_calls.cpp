@@ -41,16 +41,8 @@ hips_status_t hips_allreduce(const void* in, void* out, uint64_t count, hips_typ
 hips_status_t hips_iallreduce(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
                               hips_comm_t comm, hips_request_t* request) {
   constexpr const char* kCall = "hips_iallreduce";
-  return guarded([&] {
-    if (comm == nullptr) return null_argument(kCall, "comm");
-    return start_allreduce(kCall,
-                           {.in = in,
-                            .out = out,
-                            .count = count,
-                            .type = static_cast<hips::DataType>(type),
-                            .op = static_cast<hips::ReduceOp>(op)},
-                           comm, request);
-  });
+  return guarded(
+      [&] { return start(kCall, allreduce_args(kCall, in, out, count, type, op, comm), comm, request); });
 }
 hips_status_t hips_allreduce_init(const void* in, void* out, uint64_t count, hips_type_t type, hips_op_t op,
                                   hips_comm_t comm, hips_request_t* request) {

@@ -28,7 +28,6 @@ void adopt(hips_request& request, const CallArgs& args, Shared& shared, bool per
   request.shared = SharedHold(shared);
   request.reusable = !is_user(args.op);
   request.persistent = persistent;
-  request.last = {};
 }
 
 Status start_call(hips_request& request) {
@@ -155,24 +154,6 @@ Status start(const char* call, const CallArgs& args, hips_comm_t comm, hips_requ
   }
   adopt(*made, args, shared, false);
   return start_and_hand_out(std::move(made), request);
-}
-
-Status start_allreduce(const char* call, const AllreduceKey& key, hips_comm_t comm, hips_request_t* request) {
-  if (request == nullptr) return null_argument(call, "request");
-  Shared& shared = *comm->shared;
-  std::unique_ptr<hips_request> made(shared.swap_spare(nullptr));
-  if (made && made->last == key) {
-    made->shared = SharedHold(shared);
-    return start_and_hand_out(std::move(made), request);
-  }
-  if (made) made.reset(shared.swap_spare(made.release()));
-  Status status = start(call,
-                        Communicator::allreduce_args(key.in == HIPS_IN_PLACE ? key.out : key.in, key.out,
-                                                     key.count, key.type, key.op),
-                        comm, request);
-  // Not of a user-defined op: the same value may be another op by the next call.
-  if (status.ok() && (*request)->reusable) (*request)->last = key;
-  return status;
 }
 
 Status start_coalesced(std::span<const CoalescedBuffer> list, ReduceOp op, hips_comm_t comm,

@@ -10,8 +10,6 @@ inline Status start(const char* call, const Result<CallArgs>& args, hips_comm_t 
                     hips_request_t* request) {
   return args ? start(call, *args, comm, request) : args.error();
 }
-/// start() of an allreduce; a fast path when it is the same as that of the spare request.
-Status start_allreduce(const char* call, const AllreduceKey& key, hips_comm_t comm, hips_request_t* request);
 /// A started request of the allreduces of many vectors.
 Status start_coalesced(std::span<const CoalescedBuffer> list, ReduceOp op, hips_comm_t comm,
                        hips_request_t* request);
