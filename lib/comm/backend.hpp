@@ -51,12 +51,12 @@ class Backend {
   [[nodiscard]] const std::string& name() const { return name_; }
 
   // Set-up, in this order. The results of all ranks are the arguments of the next step.
-  virtual Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
-                            std::uint64_t id) = 0;
+  virtual Result<Outbound> make(const Design& design, const std::vector<ProcessInfo>& processes,
+                                std::uint64_t id) = 0;
   /// The functions that the failure detector calls, after make() or derive() and until the communicator has left.
   virtual FailureActions failure_actions() = 0;
-  virtual Result<Blob> allocate(const std::vector<Blob>& offers) = 0;
-  virtual Status connect(const std::vector<Blob>& addresses) = 0;
+  virtual Result<Outbound> allocate(const Inbound& offers) = 0;
+  virtual Status connect(const Inbound& addresses) = 0;
 
   /// Whether derive() can be called. The same on all ranks.
   [[nodiscard]] virtual bool derives() const { return false; }

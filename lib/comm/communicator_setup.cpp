@@ -192,7 +192,7 @@ Status Communicator::set_up(SetUpExchanges& exchanges, const Design& design,
   // Phase 1: create this rank's memory, endpoints and control-plane address.
   auto made = backend_->make(design, processes, id);
   Status status = made ? Status::success() : made.error();
-  ByteWriter offer;
+  Result<Outbound> offer = fail(status);
   std::vector<ProcessInfo> members = processes;
   auto control = process_control(config_->job_token, config_->dead_after_ns);
   if (status.ok() && !control) status = control.error();
@@ -200,27 +200,30 @@ Status Communicator::set_up(SetUpExchanges& exchanges, const Design& design,
     auto address =
         (*control)->listen(all_on_one_node(processes) ? Control::Reach::kNode : Control::Reach::kNetwork);
     if (address) {
-      put_control_address(offer, *address);
-      offer.put_bytes(*made);
+      ByteWriter to_all;
+      put_control_address(to_all, *address);
+      to_all.put_bytes(made->to_all);
+      offer = Outbound{to_all.take(), std::move(made->to_peers)};
     } else {
       status = address.error();
     }
   }
-  auto offers = exchanges.allgather_outcomes(status.ok() ? Result<Blob>(offer.take()) : fail(status));
+  if (!status.ok()) offer = fail(status);
+  auto offers = exchanges.exchange_outcomes(offer);
   if (!offers) return offers.error();
-  std::vector<Blob> offers_made;
-  for (std::size_t r = 0; r < offers->size(); ++r) {
-    ByteReader reader((*offers)[r]);
+  for (std::size_t r = 0; r < offers->from_all.size(); ++r) {
+    Blob& of_rank = offers->from_all[r];
+    ByteReader reader(of_rank);
     members[r].control = get_control_address(reader);
     const auto bytes = reader.get_bytes();
     if (!reader.ok() && status.ok()) status = malformed(static_cast<Rank>(r));
-    offers_made.emplace_back(bytes.begin(), bytes.end());
+    of_rank = Blob(bytes.begin(), bytes.end());
   }
 
   // Phase 2: join the control plane and allocate staging.
   watch_->start(**control, backend_->failure_actions(), id, rank_, std::move(members));
-  auto address = status.ok() ? backend_->allocate(offers_made) : Result<Blob>(fail(status));
-  auto addresses = exchanges.allgather_outcomes(address);
+  auto addresses =
+      exchanges.exchange_outcomes(status.ok() ? backend_->allocate(*offers) : Result<Outbound>(fail(status)));
   if (!addresses) return addresses.error();
 
   // Phase 3: connect the endpoints.

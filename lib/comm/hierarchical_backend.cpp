@@ -48,8 +48,8 @@ Config config_of_team(const Config& config, const NodeGroups& nodes) {
 
 }  // namespace
 
-Result<Blob> HierarchicalBackend::make(const Design& design, const std::vector<ProcessInfo>& processes,
-                                       std::uint64_t id) {
+Result<Outbound> HierarchicalBackend::make(const Design& design, const std::vector<ProcessInfo>& processes,
+                                           std::uint64_t id) {
   const cost::Medium medium = medium_between(config().transport, processes);
   auto choices = choose_plans(design, rank(), medium);
   if (!choices) return fail(choices.error());
@@ -123,34 +123,26 @@ FailureActions HierarchicalBackend::failure_actions() {
           .left = [team = team_.get()](Rank rank) { team->peer_left(rank); }};
 }
 
-Result<Blob> HierarchicalBackend::allocate(const std::vector<Blob>& offers) {
-  auto address = team_->allocate(offers);
-  if (!address) return address;
-  ByteWriter writer;
+Result<Outbound> HierarchicalBackend::allocate(const Inbound& offers) {
+  auto addresses = team_->allocate(offers);
+  if (!addresses) return addresses;
+  // What a team allocates is for its peers only.
   const node::NodeName name = node_->segment()->name();
-  writer.put_bytes(std::as_bytes(std::span(&name, 1)));
-  writer.put_bytes(*address);
-  return writer.take();
+  const auto bytes = std::as_bytes(std::span(&name, 1));
+  addresses->to_all.assign(bytes.begin(), bytes.end());
+  return addresses;
 }
 
-Status HierarchicalBackend::connect(const std::vector<Blob>& addresses) {
+Status HierarchicalBackend::connect(const Inbound& addresses) {
   std::vector<node::NodeName> names(static_cast<std::size_t>(nodes_.ranks_here()));
-  std::vector<Blob> of_team;
-  for (const Blob& address : addresses) {
-    ByteReader reader(address);
-    (void)reader.get_bytes();
-    const auto bytes = reader.get_bytes();
-    if (!reader.ok()) return malformed(static_cast<Rank>(of_team.size()));
-    of_team.emplace_back(bytes.begin(), bytes.end());
-  }
   for (Rank number = 0; number < nodes_.ranks_here(); ++number) {
     const Rank rank = nodes_.rank_of(nodes_.node, number);
-    const auto bytes = ByteReader(addresses[static_cast<std::size_t>(rank)]).get_bytes();
-    if (bytes.size() != sizeof(node::NodeName)) return malformed(rank);
-    std::memcpy(&names[static_cast<std::size_t>(number)], bytes.data(), sizeof(node::NodeName));
+    const Blob& name = addresses.from_all[static_cast<std::size_t>(rank)];
+    if (name.size() != sizeof(node::NodeName)) return malformed(rank);
+    std::memcpy(&names[static_cast<std::size_t>(number)], name.data(), sizeof(node::NodeName));
   }
   if (Status status = node_->connect(names); !status.ok()) return status;
-  return team_->connect(of_team);
+  return team_->connect(addresses);
 }
 
 HierarchicalParts HierarchicalBackend::parts() {

@@ -14,8 +14,8 @@ namespace hips::comm {
 
 using log::Subsystem;
 
-Result<Blob> PlanBackend::make(const Design& design, const std::vector<ProcessInfo>& processes,
-                               std::uint64_t id) {
+Result<Outbound> PlanBackend::make(const Design& design, const std::vector<ProcessInfo>& processes,
+                                   std::uint64_t id) {
   auto choices = choose_plans(design, rank(), medium_between(config().transport, processes));
   if (!choices) return fail(choices.error());
   auto made = make_team({.config = config(),
@@ -42,11 +42,11 @@ FailureActions PlanBackend::failure_actions() {
           .left = [team = team_.get()](Rank rank) { team->peer_left(rank); }};
 }
 
-Result<Blob> PlanBackend::allocate(const std::vector<Blob>& offers) {
+Result<Outbound> PlanBackend::allocate(const Inbound& offers) {
   return team_->allocate(offers);
 }
 
-Status PlanBackend::connect(const std::vector<Blob>& addresses) {
+Status PlanBackend::connect(const Inbound& addresses) {
   if (team_->send_slot_bytes() > 0)
     log::info(Subsystem::kTransport,
               "registered staging: {} KiB to receive, {} KiB to send, segments of {} KiB",

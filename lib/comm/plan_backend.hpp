@@ -18,11 +18,11 @@ class PlanBackend final : public Backend {
  public:
   explicit PlanBackend(Context context) : Backend(std::move(context)) {}
 
-  Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
-                    std::uint64_t id) override;
+  Result<Outbound> make(const Design& design, const std::vector<ProcessInfo>& processes,
+                        std::uint64_t id) override;
   FailureActions failure_actions() override;
-  Result<Blob> allocate(const std::vector<Blob>& offers) override;
-  Status connect(const std::vector<Blob>& addresses) override;
+  Result<Outbound> allocate(const Inbound& offers) override;
+  Status connect(const Inbound& addresses) override;
   Status run(const CallArgs& args, Communicator& caller) override;
   std::unique_ptr<PendingCall> make_call() override;
   void advance() override;

@@ -18,8 +18,8 @@ bool SharedMemoryBackend::serves(const Design& design, const Config& config,
          all_on_one_node(processes);
 }
 
-Result<Blob> SharedMemoryBackend::make(const Design& /*design*/, const std::vector<ProcessInfo>& processes,
-                                       std::uint64_t id) {
+Result<Outbound> SharedMemoryBackend::make(const Design& /*design*/,
+                                           const std::vector<ProcessInfo>& processes, std::uint64_t id) {
   met_ = std::make_shared<const std::vector<ProcessInfo>>(processes);
   places_.resize(processes.size());
   std::iota(places_.begin(), places_.end(), 0);
@@ -34,7 +34,7 @@ Result<Blob> SharedMemoryBackend::make(const Design& /*design*/, const std::vect
   auto segment = node_segment();
   if (!segment) return fail(segment.error());
   if (Status status = make_team(id, *std::move(segment)); !status.ok()) return fail(std::move(status));
-  return Blob();
+  return Outbound();
 }
 
 Status SharedMemoryBackend::make_team(std::uint64_t id, std::shared_ptr<node::NodeSegment> segment) {
@@ -78,18 +78,18 @@ FailureActions SharedMemoryBackend::failure_actions() {
   return {.fail = [team = team_.get()](const Status& status) { team->fail(status); }, .left = [](Rank) {}};
 }
 
-Result<Blob> SharedMemoryBackend::allocate(const std::vector<Blob>& /*offers*/) {
-  Blob blob(sizeof(node::NodeName));
+Result<Outbound> SharedMemoryBackend::allocate(const Inbound& /*offers*/) {
   const node::NodeName name = team_->segment()->name();
-  std::memcpy(blob.data(), &name, sizeof name);
-  return blob;
+  const auto bytes = std::as_bytes(std::span(&name, 1));
+  return Outbound{{bytes.begin(), bytes.end()}, {}};
 }
 
-Status SharedMemoryBackend::connect(const std::vector<Blob>& addresses) {
-  std::vector<node::NodeName> names(addresses.size());
-  for (std::size_t r = 0; r < addresses.size(); ++r) {
-    if (addresses[r].size() != sizeof(node::NodeName)) return malformed(static_cast<Rank>(r));
-    std::memcpy(&names[r], addresses[r].data(), sizeof(node::NodeName));
+Status SharedMemoryBackend::connect(const Inbound& addresses) {
+  std::vector<node::NodeName> names(addresses.from_all.size());
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    const Blob& name = addresses.from_all[r];
+    if (name.size() != sizeof(node::NodeName)) return malformed(static_cast<Rank>(r));
+    std::memcpy(&names[r], name.data(), sizeof(node::NodeName));
   }
   return team_->connect(names);
 }

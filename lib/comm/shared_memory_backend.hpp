@@ -21,11 +21,11 @@ class SharedMemoryBackend final : public Backend {
 
   explicit SharedMemoryBackend(Context context) : Backend(std::move(context)) {}
 
-  Result<Blob> make(const Design& design, const std::vector<ProcessInfo>& processes,
-                    std::uint64_t id) override;
+  Result<Outbound> make(const Design& design, const std::vector<ProcessInfo>& processes,
+                        std::uint64_t id) override;
   FailureActions failure_actions() override;
-  Result<Blob> allocate(const std::vector<Blob>& offers) override;
-  Status connect(const std::vector<Blob>& addresses) override;
+  Result<Outbound> allocate(const Inbound& offers) override;
+  Status connect(const Inbound& addresses) override;
   [[nodiscard]] bool derives() const override { return true; }
   Result<std::unique_ptr<Backend>> derive(std::span<const Rank> members, std::uint64_t id,
                                           Context context) override;

@@ -13,13 +13,13 @@ class SingleRankBackend final : public Backend {
   }
 
   // It has no peers, so it needs no set-up.
-  Result<Blob> make(const Design& /*design*/, const std::vector<ProcessInfo>& /*processes*/,
-                    std::uint64_t /*id*/) override {
-    return Blob();
+  Result<Outbound> make(const Design& /*design*/, const std::vector<ProcessInfo>& /*processes*/,
+                        std::uint64_t /*id*/) override {
+    return Outbound();
   }
   FailureActions failure_actions() override { return {}; }
-  Result<Blob> allocate(const std::vector<Blob>& /*offers*/) override { return Blob(); }
-  Status connect(const std::vector<Blob>& /*addresses*/) override { return Status::success(); }
+  Result<Outbound> allocate(const Inbound& /*offers*/) override { return Outbound(); }
+  Status connect(const Inbound& /*addresses*/) override { return Status::success(); }
 
   Status run(const CallArgs& args, Communicator& caller) override;
   std::unique_ptr<PendingCall> make_call() override;

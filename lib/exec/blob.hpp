@@ -57,6 +57,8 @@ class BlobReader {
     return bytes;
   }
   [[nodiscard]] bool ok() const { return ok_; }
+  /// Whether all has been read.
+  [[nodiscard]] bool empty() const { return rest_.empty(); }
 
  private:
   std::span<const std::byte> rest_;

@@ -15,6 +15,12 @@ std::int32_t find(const std::vector<ChannelKey>& keys, ChannelKey key) {
   return it != keys.end() && *it == key ? static_cast<std::int32_t>(it - keys.begin()) : -1;
 }
 
+ChannelTable::Numbers of_peer(const std::vector<ChannelKey>& keys, Rank peer) {
+  const auto range = std::ranges::equal_range(keys, peer, {}, &ChannelKey::peer);
+  return {static_cast<std::int32_t>(range.begin() - keys.begin()),
+          static_cast<std::int32_t>(range.end() - keys.begin())};
+}
+
 }  // namespace
 
 bool takes_direct(const Step& step) {
@@ -53,6 +59,12 @@ std::int32_t ChannelTable::find_in(ChannelKey key) const {
 }
 std::int32_t ChannelTable::find_out(ChannelKey key) const {
   return find(out, key);
+}
+ChannelTable::Numbers ChannelTable::in_of(Rank peer) const {
+  return of_peer(in, peer);
+}
+ChannelTable::Numbers ChannelTable::out_of(Rank peer) const {
+  return of_peer(out, peer);
 }
 
 CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,

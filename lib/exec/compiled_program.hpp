@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct ChannelKey {
 /// Shapes   `nic` is the sender's as the sender sees it, and the receiver's as the receiver does.
 std::int32_t path_of(const PlanShape& shape, bool by_nic, Rail nic);
 
-/// The channels of a rank over all programs of its team, sorted.
+/// The channels of a rank over all programs of its team, sorted: those of a peer follow each other.
 struct ChannelTable {
   std::vector<ChannelKey> in, out;
   bool by_nic = false;  ///< of path_of()
@@ -32,6 +33,9 @@ struct ChannelTable {
                          std::span<const std::shared_ptr<const Program>> programs);
   [[nodiscard]] std::int32_t find_in(ChannelKey key) const;
   [[nodiscard]] std::int32_t find_out(ChannelKey key) const;
+  using Numbers = std::ranges::iota_view<std::int32_t, std::int32_t>;
+  [[nodiscard]] Numbers in_of(Rank peer) const;
+  [[nodiscard]] Numbers out_of(Rank peer) const;
 };
 
 /// The step and the source that receive a message of an in-channel.

@@ -13,14 +13,13 @@
 #include <hips/types.hpp>
 
 #include "lib/base/collective.hpp"
+#include "lib/base/exchange.hpp"
 #include "lib/base/result.hpp"
 #include "lib/exec/engine.hpp"
 #include "lib/exec/engine_client.hpp"
 #include "lib/exec/layout.hpp"
 
 namespace hips::exec {
-
-using Blob = std::vector<std::byte>;
 
 /// Arguments of an operation. With null `in` and `out` and phantom staging it moves sizes only.
 struct OperationArgs {
@@ -65,7 +64,8 @@ class Operation : public Waitable {
 /// operations.
 ///
 /// Creation takes two exchanges, which the caller performs (by a bootstrap, or in a test that holds all ranks
-/// in one thread): offer() -> allocate(all offers) -> connect(all addresses).
+/// in one thread): offer() -> allocate(offers) -> connect(addresses). Only the ranks that its programs exchange messages with
+/// tell each other of channels and connections; all ranks exchange a few bytes.
 class Team {
  public:
   /// The ports of one rank's process, and the transports that reach them, by rail.
@@ -94,8 +94,9 @@ class Team {
     std::vector<std::shared_ptr<const PlanShape>> shapes;  ///< one per program
     std::vector<std::shared_ptr<const Program>> programs;  ///< this rank's
     bool arrives_by_same_nic = false;  ///< every message does: by the NIC of the number that it left by
-    std::vector<Route> routes;         ///< by rank; unused ones may be empty
-    std::int32_t credits = 0;          ///< slots per channel; 0: chosen by transport
+    /// Gives the route to a rank. Called by create() only, once for each rank that the programs exchange messages with.
+    std::function<Result<Route>(Rank)> route_to;
+    std::int32_t credits = 0;  ///< slots per channel; 0: chosen by transport
     std::size_t max_staging_bytes = 8u << 20;
     std::size_t max_segment_bytes = 0;  ///< 0: chosen by transport
     /// Simulated time: staging has a size but no memory, and operations move no data.
@@ -109,9 +110,9 @@ class Team {
   static Result<std::unique_ptr<Team>> create(Engine& engine, Config config);
   virtual ~Team() = default;
 
-  virtual Blob offer() = 0;
-  virtual Result<Blob> allocate(std::span<const Blob> offers) = 0;
-  virtual Status connect(std::span<const Blob> addresses) = 0;
+  virtual Outbound offer() = 0;
+  virtual Result<Outbound> allocate(const Inbound& offers) = 0;
+  virtual Status connect(const Inbound& addresses) = 0;
 
   /// Adds a program that uses only the channels of Config::programs; returns its index. Local; call it
   /// between calls.

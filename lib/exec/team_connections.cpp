@@ -10,18 +10,16 @@ namespace hips::exec {
 
 // ---- Agreement on incarnations -------------------------------------------------------------------------
 
-// Offers name the connections that a rank has. Both ends know both entries, so they choose alike.
-void TeamImpl::offer_connections(BlobWriter& writer) const {
-  std::set<std::pair<Rank, std::size_t>> used;  // (peer, position of our rail)
-  const auto add = [&](const ChannelKey& key, Rail rail) {
-    const Route& route = config_.routes[static_cast<std::size_t>(key.peer)];
-    used.emplace(key.peer, Route::index(route.by_rail, rail));
-  };
-  for (std::int32_t c = 0; const ChannelKey& key : channels_.in) add(key, arrival_rail(c++));
-  for (std::int32_t c = 0; const ChannelKey& key : channels_.out) add(key, departure_rail(c++));
+// Offers name the connections that a rank has with the peer. Both ends know both entries, so they choose alike.
+std::vector<TeamImpl::ConnectionEntry> TeamImpl::connections_to(Rank rank) const {
+  const Route& route = routes_.at(rank);
+  std::set<std::size_t> used;  // positions of our rails
+  for (const std::int32_t c : channels_.in_of(rank))
+    used.insert(Route::index(route.by_rail, arrival_rail(c)));
+  for (const std::int32_t c : channels_.out_of(rank))
+    used.insert(Route::index(route.by_rail, departure_rail(c)));
   std::vector<ConnectionEntry> entries;
-  for (const auto& [rank, rail] : used) {
-    const Route& route = config_.routes[static_cast<std::size_t>(rank)];
+  for (const std::size_t rail : used) {
     const auto& connections = engine_.port_of(route.by_rail[rail])->connections;
     for (std::size_t peer_rail = 0; peer_rail < route.by_peer_rail.size(); ++peer_rail) {
       const auto found = connections.find(route.by_peer_rail[peer_rail]);
@@ -34,20 +32,11 @@ void TeamImpl::offer_connections(BlobWriter& writer) const {
                          .is_lost = found->second->is_usable() ? 0U : 1U});
     }
   }
-  writer.put(static_cast<std::uint32_t>(entries.size()));
-  for (const ConnectionEntry& entry : entries) writer.put(entry);
-}
-
-void TeamImpl::take_connections(BlobReader& reader) {
-  const auto count = reader.get<std::uint32_t>();
-  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
-    const auto entry = reader.get<ConnectionEntry>();
-    if (entry.rank == config_.rank || entry.peer == config_.rank) offered_connections_.push_back(entry);
-  }
+  return entries;
 }
 
 std::uint32_t TeamImpl::agreed_incarnation(Rank rank, Rail rail, Rail peer_rail) const {
-  const Route& route = config_.routes[static_cast<std::size_t>(rank)];
+  const Route& route = routes_.at(rank);
   const auto ours = static_cast<Rail>(Route::index(route.by_rail, rail));
   const auto theirs = static_cast<Rail>(Route::index(route.by_peer_rail, peer_rail));
   std::uint32_t newest = 1;
@@ -65,7 +54,7 @@ std::uint32_t TeamImpl::agreed_incarnation(Rank rank, Rail rail, Rail peer_rail)
 // ---- Connections ---------------------------------------------------------------------------------------
 
 Result<Connection*> TeamImpl::open_connection(Rank rank, Rail rail, Rail peer_rail) {
-  const Route& route = config_.routes[static_cast<std::size_t>(rank)];
+  const Route& route = routes_.at(rank);
   auto opened = engine_.open(*engine_.port_of(route.transport(rail)), route.peer(peer_rail),
                              agreed_incarnation(rank, rail, peer_rail));
   if (!opened) return hips::fail(unreached(rank, rail, std::move(opened).error()));
@@ -75,7 +64,7 @@ Result<Connection*> TeamImpl::open_connection(Rank rank, Rail rail, Rail peer_ra
 
 Result<Connection*> TeamImpl::join_connection(Rank rank, Rail rail, Rail peer_rail, std::uint32_t incarnation,
                                               std::span<const std::byte> address) {
-  const Route& route = config_.routes[static_cast<std::size_t>(rank)];
+  const Route& route = routes_.at(rank);
   const EnginePort* port = engine_.port_of(route.transport(rail));
   const transport::PeerId peer = route.peer(peer_rail);
   const auto found = std::ranges::find_if(connections_, [&](const UsedConnection& used) {

@@ -22,7 +22,7 @@ namespace hips::exec {
 bool TeamImpl::takes_grants(Rank rank, Rail rail) const {
   if (config_.phantom) return false;
   // With shared memory, the copy out of staging is the transfer itself.
-  return !config_.routes[static_cast<std::size_t>(rank)].transport(rail)->query().attaches_memory;
+  return !routes_.at(rank).transport(rail)->query().attaches_memory;
 }
 
 void TeamImpl::give_grants(OperationImpl& operation) {

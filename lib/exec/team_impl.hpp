@@ -27,7 +27,7 @@ namespace hips::exec {
 
 /// See Team. Only the progress owner calls its functions, except fail(), peer_left() and start().
 ///
-/// Files: team_setup.cpp (channels, staging, exchange), team_progress.cpp (steps, arrivals, credits),
+/// Files: team_setup.cpp (programs, routes), team_exchange.cpp (channels, staging, exchanges), team_progress.cpp (steps, arrivals, credits),
 /// team_sending.cpp (outgoing segments, the user's registered memory), team_grants.cpp (outputs that peers
 /// write into), team_connections.cpp (opening and losing connections), team_failure.cpp (missing ranks,
 /// signatures, ranks that left).
@@ -36,13 +36,13 @@ class TeamImpl final : public Team, public EngineTeam {
   TeamImpl(EngineImpl& engine, Config config);
   ~TeamImpl() override;
 
-  /// Validates the configuration for Team::create.
-  [[nodiscard]] Status check() const;
+  /// Validates the configuration for Team::create, and finds the routes.
+  Status check();
 
   // Team.
-  Blob offer() override;
-  Result<Blob> allocate(std::span<const Blob> offers) override;
-  Status connect(std::span<const Blob> addresses) override;
+  Outbound offer() override;
+  Result<Outbound> allocate(const Inbound& offers) override;
+  Status connect(const Inbound& addresses) override;
   std::int32_t add_program(std::shared_ptr<const PlanShape> shape,
                            std::shared_ptr<const Program> program) override;
   std::shared_ptr<Operation> start(const OperationArgs& args) override;
@@ -90,13 +90,26 @@ class TeamImpl final : public Team, public EngineTeam {
     std::uint32_t incarnation, is_lost;
   };
 
+  /// The peer's rail of each of our in-channels and out-channels.
+  struct PeerRails {
+    std::vector<Rail> in, out;
+  };
+
   // Set-up.
   void give_back_slots();
   /// The receiving rail of a channel: all messages of one path use the same for each (peer, lane).
   [[nodiscard]] Rail arrival_rail(std::int32_t channel) const;
   [[nodiscard]] Rail departure_rail(std::int32_t channel) const;
-  void offer_connections(BlobWriter& writer) const;
-  void take_connections(BlobReader& reader);
+  Status take_agreement(const std::vector<Blob>& offers);
+  Result<PeerRails> take_offers(const std::vector<PeerBlob>& offers);
+  [[nodiscard]] std::vector<transport::Transport*> transports() const;
+  Status allocate_memory();
+  // Make a channel, and write what the peer needs of it. `send_slots`: those that no channel has yet.
+  void make_in_channel(std::int32_t c, Rail peer_rail, BlobWriter& writer);
+  Status make_out_channel(std::int32_t c, Rail peer_rail, std::byte*& send_slots, BlobWriter& writer);
+  Status offer_endpoint(Rank rank, Rail rail, Rail peer_rail, BlobWriter& writer);
+  Status connect_peer(Rank rank, std::span<const std::byte> address);
+  [[nodiscard]] std::vector<ConnectionEntry> connections_to(Rank rank) const;
   [[nodiscard]] std::uint32_t agreed_incarnation(Rank rank, Rail rail, Rail peer_rail) const;
   /// Opens our end of the connection to a rank's port, or finds it.
   Result<Connection*> open_connection(Rank rank, Rail rail, Rail peer_rail);
@@ -177,6 +190,7 @@ class TeamImpl final : public Team, public EngineTeam {
   EngineImpl& engine_;
   TraceSink* const trace_sink_;  ///< null: no trace
   Config config_;
+  std::map<Rank, Route> routes_;  ///< to the peers: the ranks that a program exchanges messages with
   ChannelTable channels_;
   std::deque<CompiledProgram> programs_;  ///< a deque: operations point into it
   std::vector<InChannel> in_;
@@ -193,7 +207,7 @@ class TeamImpl final : public Team, public EngineTeam {
   std::list<PeerRegions> remote_regions_;  ///< a list: channels point into it
   std::vector<UsedConnection> connections_;
   std::vector<ConnectionEntry>
-      offered_connections_;  ///< from and to this rank, between allocate() and connect()
+      offered_connections_;  ///< from and to this rank, from offer() until allocate() ends
   bool has_lost_connection_ = false;
   Status port_down_;                      ///< an error: a NIC that the team uses is broken for good
   std::vector<EnginePort*> registering_;  ///< ports of out-channels that need registered memory

@@ -1,5 +1,5 @@
 // The n-th allocation of one rank fails while it makes and uses communicators, for n = 1, 2, ... until none does. The call ends
-// on all ranks, and other communicators go on.
+// on all ranks, and other communicators go on. A call that had no memory to begin with can be made again.
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 
 #include "lib/comm/setup/split.hpp"
 #include "tests/choices.hpp"
+#include "tests/comm/collective_task.hpp"
 #include "tests/comm/whole_ranks.hpp"
 
 namespace {
@@ -156,6 +157,119 @@ TEST(Allocation, ThatFailsInASplitWithASetUpEndsItOnAllRanks) {
 
 TEST(Allocation, ThatFailsInACallEndsItOnAllRanks) {
   expect_right(duplicated, Armed::kCalling);
+}
+
+// Of hips_comm_create() with the program's own exchanges, which have memory. A rank that has taken part in none calls again; one
+// that has no memory after the last one gets an error alone, and the others at their next call.
+TEST(Allocation, ThatFailsInASetUpOverCallbacksEndsItOnAllRanks) {
+  const auto body = [](int rank) -> std::string {
+    auto world = hips::Communicator::from_environment();
+    hips_bootstrap_t bootstrap{};
+    bootstrap.struct_size = sizeof(bootstrap);
+    bootstrap.rank = rank;
+    bootstrap.size = world.size();
+    struct Exchanges {
+      hips_comm_t world;
+      int num;
+    } exchanges{world.handle(), 0};
+    bootstrap.context = &exchanges;
+    bootstrap.allgather = [](void* context, const void* send, void* recv, std::size_t bytes) {
+      const std::int64_t left = std::exchange(allocations_left, kAll);
+      auto& used = *static_cast<Exchanges*>(context);
+      ++used.num;
+      const auto status = hips_allgather(send, recv, bytes, HIPS_UINT8, used.world);
+      allocations_left = left;
+      return static_cast<int>(status);
+    };
+    int num_failed = 0;
+    for (std::int64_t n = 0;; n += hips::test::runs_a_sample() ? 13 : 1) {
+      if (rank == 1) allocations_left = n;
+      hips_comm_t made = nullptr;
+      exchanges.num = 0;
+      hips_status_t status = hips_comm_create(nullptr, &bootstrap, &made);
+      if (status != HIPS_OK && exchanges.num == 0) status = hips_comm_create(nullptr, &bootstrap, &made);
+      const bool has_failed = std::exchange(allocations_left, kAll) == kOneHasFailed;
+      const std::string message = status == HIPS_OK ? "" : hips_last_error();
+      std::vector<std::int64_t> all{status == HIPS_OK ? 0 : 1, has_failed ? 1 : 0};
+      world.allreduce(std::span(all), hips::ReduceOp::kSum);
+      const bool was_last = all[0] == 1 && (status != HIPS_OK) == (rank == 1);
+      if (all[0] != 0 && all[0] != world.size() && !was_last)
+        return std::to_string(all[0]) + " ranks have an error after allocation " + std::to_string(n) + ": " +
+               message;
+      if (status != HIPS_OK && status != HIPS_ERR_OUT_OF_MEMORY) return "another error: " + message;
+      num_failed += all[0] != 0 ? 1 : 0;
+      if (status == HIPS_OK) {
+        std::int64_t value = 1;
+        const bool is_right =
+            hips_allreduce(HIPS_IN_PLACE, &value, 1, HIPS_INT64, HIPS_SUM, made) == HIPS_OK &&
+            value == world.size();
+        if (is_right == was_last) return "a wrong end of a call after allocation " + std::to_string(n);
+        (void)hips_comm_destroy(made);
+      }
+      if (all[1] == 0) return num_failed > 0 ? "right" : "none failed";
+    }
+  };
+  hips::test::expect_texts(3, body, "right");
+}
+
+/// Makes the call; after an error that another try does not have, once more.
+std::string error_of(hips::test::Task& task, hips::Communicator& comm) {
+  std::string error;
+  for (int tries = 0; tries < 2; ++tries) {
+    try {
+      task.start(comm);
+      task.wait();
+      return "";
+    } catch (const std::exception& thrown) {
+      error = thrown.what();
+    }
+  }
+  return error;
+}
+
+/// Random calls, each again and again with the n-th allocation failing.
+std::string run_calls(int rank, std::uint64_t seed, int num_tasks) {
+  auto world = hips::Communicator::from_environment();
+  auto comm = world.duplicate();
+  int num_hit = 0;
+  for (int t = 0; t < num_tasks; ++t) {
+    for (std::int64_t n = 0;; ++n) {
+      std::mt19937_64 program(seed + static_cast<std::uint64_t>(t));
+      std::mt19937_64 own(program() + static_cast<std::uint64_t>(rank));
+      auto task = hips::test::Task::draw(program, own, rank, world.size(), 20'000);
+      if (rank == 1) allocations_left = n;
+      const std::string error = error_of(*task, comm);
+      const bool has_failed = std::exchange(allocations_left, kAll) == kOneHasFailed;
+      if (error.empty()) {
+        task->starts_left = 0;
+        task->check();
+      } else if (error.find("out of memory") == std::string::npos) {
+        return "another error after allocation " + std::to_string(n) + " of task " + std::to_string(t) +
+               ": " + error;
+      }
+      std::vector<std::int64_t> all{error.empty() ? 0 : 1, has_failed ? 1 : 0};
+      world.allreduce(std::span(all), hips::ReduceOp::kSum);
+      if (all[0] != 0) {
+        task.reset();
+        comm = world.duplicate();
+      }
+      if (all[1] == 0) break;
+      ++num_hit;
+    }
+  }
+  return num_hit > 0 || rank != 1 ? "right" : "no allocation failed";
+}
+
+TEST(Allocation, ThatFailsInARandomCallIsReportedOrHarmless) {
+  const std::uint64_t seed = hips::test::seed();
+  const int num_tasks = hips::test::runs_everything() ? 1000 : hips::test::runs_a_sample() ? 15 : 100;
+  const std::vector<hips::test::Environment> backends{
+      {},
+      {{"HIPS_TRANSPORT", "tcp"}, {"HIPS_TOPO", "switch:3"}},
+      {{"HIPS_TRANSPORT", "shm"}, {"HIPS_TOPO", "switch:3"}, {"HIPS_ALGORITHM", "flat-ring"}}};
+  for (const auto& environment : backends)
+    hips::test::expect_texts(
+        3, [&](int rank) { return run_calls(rank, seed, num_tasks); }, "right", environment);
 }
 
 }  // namespace

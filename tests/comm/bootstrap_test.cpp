@@ -125,6 +125,46 @@ TEST_F(TcpBootstrap, RanksExchangeBytesOfDifferentLengthsInRankOrder) {
   for (auto& rank : ranks) EXPECT_EQ(rank.get(), ",,,,,,b,cc,ddd,eeee,,bb,cccc,dddddd,eeeeeeee,");
 }
 
+// Each rank sends to all, to the next rank, and twice to rank 0.
+TEST_F(TcpBootstrap, BytesForOneRankReachOnlyThatOne) {
+  constexpr Rank kSize = 4;
+  std::vector<std::future<std::string>> ranks;
+  for (Rank rank = 0; rank < kSize; ++rank)
+    ranks.push_back(std::async(std::launch::async, [this, rank] {
+      auto bootstrap = make_tcp_bootstrap(rendezvous(rank, kSize));
+      if (!bootstrap) return bootstrap.error().message;
+      // An allgather carries the same bytes where a bootstrap has nothing else.
+      struct AllgatherOnly final : hips::comm::Bootstrap {
+        hips::comm::Bootstrap& inner;
+        explicit AllgatherOnly(hips::comm::Bootstrap& of) : inner(of) {}
+        [[nodiscard]] Rank rank() const override { return inner.rank(); }
+        [[nodiscard]] Rank size() const override { return inner.size(); }
+        hips::Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
+          return inner.allgather(mine);
+        }
+      } plain(**bootstrap);
+      std::string seen;
+      for (hips::comm::Bootstrap* one : {bootstrap->get(), static_cast<hips::comm::Bootstrap*>(&plain)}) {
+        const std::string name(1, static_cast<char>('a' + rank));
+        hips::comm::SetUpExchanges exchanges(*one);
+        const auto got = exchanges.exchange(
+            {blob_of(name),
+             {{(rank + 1) % kSize, blob_of(name + "!")}, {0, blob_of(name + "1")}, {0, blob_of("")}}});
+        if (!got) return got.error().message;
+        for (const Blob& blob : got->from_all) seen += text_of(blob);
+        for (const hips::PeerBlob& from : got->from_peers)
+          seen += " " + std::to_string(from.peer) + text_of(from.blob);
+        seen += ";";
+      }
+      return seen;
+    }));
+  const std::string first = "abcd 0a1 0 1b1 1 2c1 2 3d! 3d1 3;";
+  EXPECT_EQ(ranks[0].get(), first + first);
+  EXPECT_EQ(ranks[1].get(), "abcd 0a!;abcd 0a!;");
+  EXPECT_EQ(ranks[2].get(), "abcd 1b!;abcd 1b!;");
+  EXPECT_EQ(ranks[3].get(), "abcd 2c!;abcd 2c!;");
+}
+
 TEST_F(TcpBootstrap, ARankThatGivesUpEndsTheExchangeOnAllRanks) {
   constexpr Rank kSize = 3;
   std::vector<std::future<std::string>> ranks;

@@ -207,15 +207,13 @@ class RecordingBackend final : public hips::comm::Backend {
  public:
   RecordingBackend(Context context, std::vector<Started>& started)
       : Backend(std::move(context)), started_(started) {}
-  hips::Result<hips::comm::Blob> make(const hips::comm::Design&, const std::vector<hips::comm::ProcessInfo>&,
-                                      std::uint64_t) override {
-    return hips::comm::Blob();
+  hips::Result<hips::Outbound> make(const hips::comm::Design&, const std::vector<hips::comm::ProcessInfo>&,
+                                    std::uint64_t) override {
+    return hips::Outbound();
   }
   hips::comm::FailureActions failure_actions() override { return {}; }
-  hips::Result<hips::comm::Blob> allocate(const std::vector<hips::comm::Blob>&) override {
-    return hips::comm::Blob();
-  }
-  hips::Status connect(const std::vector<hips::comm::Blob>&) override { return {}; }
+  hips::Result<hips::Outbound> allocate(const hips::Inbound&) override { return hips::Outbound(); }
+  hips::Status connect(const hips::Inbound&) override { return {}; }
   hips::Status run(const hips::comm::CallArgs& args, hips::comm::Communicator& caller) override {
     RecordingCall call(started_);
     return caller.finish_blocking(call, args);

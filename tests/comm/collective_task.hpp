@@ -205,7 +205,9 @@ class TypedTask final : public Task {
     if (starts_left == 0 && form_ == Form::kPersistent) expect_ok(hips_request_free(&request_));
   }
 
-  ~TypedTask() override = default;
+  ~TypedTask() override {
+    if (form_ == Form::kPersistent) (void)hips_request_free(&request_);  // of a call that has failed
+  }
   TypedTask(const TypedTask&) = delete;
   TypedTask& operator=(const TypedTask&) = delete;
 

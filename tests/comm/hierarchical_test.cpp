@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -26,6 +25,7 @@
 #include "lib/comm/calls/hierarchical_call.hpp"
 #include "lib/comm/calls/hierarchical_calls.hpp"
 #include "tests/choices.hpp"
+#include "tests/exchange.hpp"
 #include "tests/hang_limit.hpp"
 #include "transports/shm/shm.hpp"
 
@@ -33,25 +33,8 @@ namespace hips::comm {
 namespace {
 
 using exec::Engine;
+using test::ThreadExchange;
 using testing::ElementsAre;
-
-/// Exchanges data between the threads during setup.
-class Exchange {
- public:
-  explicit Exchange(Rank size) : barrier_(size), blobs_(static_cast<std::size_t>(size)) {}
-  std::vector<Blob> all(Rank rank, Blob blob) {
-    blobs_[static_cast<std::size_t>(rank)] = std::move(blob);
-    barrier_.arrive_and_wait();
-    std::vector<Blob> copy = blobs_;
-    barrier_.arrive_and_wait();
-    return copy;
-  }
-  void meet() { barrier_.arrive_and_wait(); }
-
- private:
-  std::barrier<> barrier_;
-  std::vector<Blob> blobs_;
-};
 
 std::vector<ProcessInfo> processes_on(const std::vector<const char*>& nodes) {
   std::vector<ProcessInfo> processes;
@@ -99,7 +82,7 @@ void expect_ok(const Status& status) {
 class Member {
  public:
   Member(Engine& engine, transport::Transport* transport, const std::string& spec, std::uint64_t id,
-         Rank rank, Exchange& exchange)
+         Rank rank, ThreadExchange& exchange)
       : engine_(engine), rank_(rank) {
     const auto [design, on] = job_of(spec);
     size_ = design.topology.num_ranks();
@@ -119,8 +102,9 @@ class Member {
       config.shapes.push_back(choice.shape);
       config.programs.push_back(choice.program);
     }
-    for (Rank peer = 0; peer < size_; ++peer)
-      config.routes.push_back({{engine.peer_for(1, static_cast<std::uint64_t>(peer), 0)}, {transport}});
+    config.route_to = [&](Rank peer) {
+      return exec::Team::Route{{engine.peer_for(1, static_cast<std::uint64_t>(peer), 0)}, {transport}};
+    };
     config.max_segment_bytes = 16384;
     team_ = value_or_throw(exec::Team::create(engine, std::move(config)));
     const auto addresses =
@@ -138,7 +122,7 @@ class Member {
                                                    .uses_wake_pipes = true}));
     const node::NodeName name = segment->name();
     const auto bytes = std::as_bytes(std::span(&name, 1));
-    const auto all = exchange.all(rank, Blob(bytes.begin(), bytes.end()));
+    const auto all = exchange.all(rank, {{bytes.begin(), bytes.end()}, {}}).from_all;
     std::vector<node::NodeName> names(ranks.size());
     for (std::size_t i = 0; i < ranks.size(); ++i)
       std::memcpy(&names[i], all[static_cast<std::size_t>(ranks[i])].data(), sizeof(node::NodeName));
@@ -189,7 +173,7 @@ class Member {
 /// Runs `body(engine, transport, rank, exchange)` on one thread per rank. No thread spins.
 template <typename Body>
 void on_all_ranks(Rank size, Body body) {
-  Exchange exchange(size);
+  ThreadExchange exchange(size);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
@@ -278,17 +262,18 @@ TEST(HierarchicalCall, loses_no_wake_up_while_it_waits_for_memory_and_for_other_
   const bool sample = test::runs_a_sample();
   const int rounds = sample ? 3'000 : 100'000;
   for (const std::uint64_t id : {1, 2})
-    on_all_ranks(4, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
-      Member member(engine, transport, "switch:2/2", id, rank, exchange);
-      std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
-      for (int round = 0; round < rounds / 2; ++round) {
-        Sum sum(member, rank, count_for(program, sample), round, own() % 2 == 0);
-        const Status status = sum.call().wait(long_wait());
-        ASSERT_TRUE(status.ok()) << status.message << " in round " << round;
-        sum.check();
-      }
-      exchange.meet();
-    });
+    on_all_ranks(4,
+                 [&](Engine& engine, transport::Transport* transport, Rank rank, ThreadExchange& exchange) {
+                   Member member(engine, transport, "switch:2/2", id, rank, exchange);
+                   std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
+                   for (int round = 0; round < rounds / 2; ++round) {
+                     Sum sum(member, rank, count_for(program, sample), round, own() % 2 == 0);
+                     const Status status = sum.call().wait(long_wait());
+                     ASSERT_TRUE(status.ok()) << status.message << " in round " << round;
+                     sum.check();
+                   }
+                   exchange.meet();
+                 });
 }
 
 TEST(HierarchicalCall, runs_with_other_outstanding_calls_on_several_communicators) {
@@ -297,7 +282,8 @@ TEST(HierarchicalCall, runs_with_other_outstanding_calls_on_several_communicator
   const int rounds = sample ? 100 : 1'000;
   for (const char* spec : {"switch:2/2", "switch:2/3", "torus:3/2", "3,2", "1,3", "2,1,3"}) {
     const Rank size = job_of(spec).design.topology.num_ranks();
-    on_all_ranks(size, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
+    on_all_ranks(size, [&](Engine& engine, transport::Transport* transport, Rank rank,
+                           ThreadExchange& exchange) {
       Member members[] = {{engine, transport, spec, 1, rank, exchange},
                           {engine, transport, spec, 2, rank, exchange}};
       std::mt19937_64 program(seed), own(seed + 1 + static_cast<std::uint64_t>(rank));
@@ -334,20 +320,21 @@ TEST(HierarchicalCall, of_a_barrier_ends_on_no_rank_before_all_have_begun_it) {
     for (const char* spec : {"switch:2/2", "switch:2/3", "torus:3/2", "3,2", "1,3", "2,1,3"}) {
       const Rank size = job_of(spec).design.topology.num_ranks();
       std::atomic<int> begun{0};
-      on_all_ranks(size, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
-        Member member(engine, transport, spec, id, rank, exchange);
-        std::mt19937_64 own(test::seed() + static_cast<std::uint64_t>(rank));
-        const auto barrier = member.make_call();
-        for (int round = 1; round <= rounds; ++round) {
-          if (own() % 8 == 0) std::this_thread::yield();
-          begun.fetch_add(1);
-          expect_ok(barrier->set({.collective = Collective::kBarrier}));
-          barrier->start();
-          expect_ok(barrier->wait(long_wait()));
-          ASSERT_GE(begun.load(), round * size) << "rank " << rank << " in round " << round;
-        }
-        exchange.meet();
-      });
+      on_all_ranks(size,
+                   [&](Engine& engine, transport::Transport* transport, Rank rank, ThreadExchange& exchange) {
+                     Member member(engine, transport, spec, id, rank, exchange);
+                     std::mt19937_64 own(test::seed() + static_cast<std::uint64_t>(rank));
+                     const auto barrier = member.make_call();
+                     for (int round = 1; round <= rounds; ++round) {
+                       if (own() % 8 == 0) std::this_thread::yield();
+                       begun.fetch_add(1);
+                       expect_ok(barrier->set({.collective = Collective::kBarrier}));
+                       barrier->start();
+                       expect_ok(barrier->wait(long_wait()));
+                       ASSERT_GE(begun.load(), round * size) << "rank " << rank << " in round " << round;
+                     }
+                     exchange.meet();
+                   });
     }
   }
 }
@@ -355,47 +342,49 @@ TEST(HierarchicalCall, of_a_barrier_ends_on_no_rank_before_all_have_begun_it) {
 TEST(HierarchicalCall, divides_an_average_once_around_the_largest_vector_that_one_leader_sends) {
   for (const char* spec : {"switch:2/3", "2,1,3"}) {
     const Rank size = job_of(spec).design.topology.num_ranks();
-    on_all_ranks(size, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
-      Member member(engine, transport, spec, 2, rank, exchange);
-      for (const std::size_t count : {1, 2, 511, 512, 513, 2000}) {
-        std::vector<double> in(count), out(count, -1);
-        for (std::size_t i = 0; i < count; ++i) in[i] = static_cast<double>(rank) + static_cast<double>(i);
-        const auto call = member.make_call();
-        expect_ok(call->set({.in = reinterpret_cast<std::byte*>(in.data()),
-                             .out = reinterpret_cast<std::byte*>(out.data()),
-                             .count = count,
-                             .type = DataType::kFloat64,
-                             .op = ReduceOp::kAvg}));
-        call->start();
-        expect_ok(call->wait(long_wait()));
-        for (std::size_t i = 0; i < count; ++i)
-          ASSERT_DOUBLE_EQ(out[i], static_cast<double>(size - 1) / 2 + static_cast<double>(i))
-              << "element " << i << " of " << count << " on rank " << rank;
-        for (Rank root = 0; root < size; ++root) {
-          out.assign(count, -1);
-          expect_ok(call->set({.collective = Collective::kReduce,
-                               .in = reinterpret_cast<std::byte*>(in.data()),
-                               .out = reinterpret_cast<std::byte*>(out.data()),
-                               .count = count,
-                               .type = DataType::kFloat64,
-                               .op = ReduceOp::kAvg,
-                               .root = root}));
-          call->start();
-          expect_ok(call->wait(long_wait()));
-          for (std::size_t i = 0; i < count && rank == root; ++i)
-            ASSERT_DOUBLE_EQ(out[i], static_cast<double>(size - 1) / 2 + static_cast<double>(i))
-                << "element " << i << " of " << count << " at the root of a reduce, " << rank;
-        }
-      }
-      exchange.meet();
-    });
+    on_all_ranks(size,
+                 [&](Engine& engine, transport::Transport* transport, Rank rank, ThreadExchange& exchange) {
+                   Member member(engine, transport, spec, 2, rank, exchange);
+                   for (const std::size_t count : {1, 2, 511, 512, 513, 2000}) {
+                     std::vector<double> in(count), out(count, -1);
+                     for (std::size_t i = 0; i < count; ++i)
+                       in[i] = static_cast<double>(rank) + static_cast<double>(i);
+                     const auto call = member.make_call();
+                     expect_ok(call->set({.in = reinterpret_cast<std::byte*>(in.data()),
+                                          .out = reinterpret_cast<std::byte*>(out.data()),
+                                          .count = count,
+                                          .type = DataType::kFloat64,
+                                          .op = ReduceOp::kAvg}));
+                     call->start();
+                     expect_ok(call->wait(long_wait()));
+                     for (std::size_t i = 0; i < count; ++i)
+                       ASSERT_DOUBLE_EQ(out[i], static_cast<double>(size - 1) / 2 + static_cast<double>(i))
+                           << "element " << i << " of " << count << " on rank " << rank;
+                     for (Rank root = 0; root < size; ++root) {
+                       out.assign(count, -1);
+                       expect_ok(call->set({.collective = Collective::kReduce,
+                                            .in = reinterpret_cast<std::byte*>(in.data()),
+                                            .out = reinterpret_cast<std::byte*>(out.data()),
+                                            .count = count,
+                                            .type = DataType::kFloat64,
+                                            .op = ReduceOp::kAvg,
+                                            .root = root}));
+                       call->start();
+                       expect_ok(call->wait(long_wait()));
+                       for (std::size_t i = 0; i < count && rank == root; ++i)
+                         ASSERT_DOUBLE_EQ(out[i], static_cast<double>(size - 1) / 2 + static_cast<double>(i))
+                             << "element " << i << " of " << count << " at the root of a reduce, " << rank;
+                     }
+                   }
+                   exchange.meet();
+                 });
   }
 }
 
 TEST(HierarchicalCall, of_one_thread_makes_progress_on_calls_of_other_threads) {
   const int rounds = test::runs_a_sample() ? 100 : 1'000;
   const std::uint64_t seed = test::seed();
-  on_all_ranks(4, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
+  on_all_ranks(4, [&](Engine& engine, transport::Transport* transport, Rank rank, ThreadExchange& exchange) {
     std::vector<std::unique_ptr<Member>> members;
     for (std::uint64_t id = 1; id <= 2; ++id)
       members.push_back(std::make_unique<Member>(engine, transport, "switch:2/2", id, rank, exchange));
@@ -422,33 +411,35 @@ TEST(HierarchicalCall, fails_wherever_it_waits_and_names_the_missing_ranks) {
   // Rank 3 does not start the call: rank 2 waits for it in memory, and ranks 0 and 1 for data of ranks 2 and 3, or, where
   // rank 0 is the only leader of its node, rank 0 for data of rank 2 and rank 1 for rank 0.
   for (const std::uint64_t id : {1, 2})
-    on_all_ranks(4, [&](Engine& engine, transport::Transport* transport, Rank rank, Exchange& exchange) {
-      Member member(engine, transport, "switch:2/2", id, rank, exchange);
-      const Rank missing = rank == 2 ? 3 : rank == 1 && id == 2 ? 0 : rank + 2;
-      if (rank != 3) {
-        Sum sum(member, rank, 4, 0, false), behind(member, rank, 7, 0, false);
-        std::atomic<bool> told{false};
-        std::thread failure([&] {
-          const auto limit = std::chrono::steady_clock::now() + hips::test::kHangLimit;
-          while (!told && std::chrono::steady_clock::now() < limit)
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-          EXPECT_FALSE(sum.call().done());
-          member.fail(Status::error(Code::kPeerLost, "rank 3 died"));
-        });
-        WaitOptions options = long_wait();
-        options.tick_ns = 20'000'000;
-        // Another rank may be late for a while.
-        const std::vector<Rank> wanted{missing};
-        options.on_tick = [&](std::int64_t) {
-          if (sum.call().waiting_for() == wanted && behind.call().waiting_for() == wanted) told = true;
-        };
-        EXPECT_EQ(sum.call().wait(options).message, "rank 3 died");
-        EXPECT_EQ(behind.call().wait(options).message, "rank 3 died");
-        EXPECT_TRUE(told);
-        failure.join();
-      }
-      exchange.meet();
-    });
+    on_all_ranks(4,
+                 [&](Engine& engine, transport::Transport* transport, Rank rank, ThreadExchange& exchange) {
+                   Member member(engine, transport, "switch:2/2", id, rank, exchange);
+                   const Rank missing = rank == 2 ? 3 : rank == 1 && id == 2 ? 0 : rank + 2;
+                   if (rank != 3) {
+                     Sum sum(member, rank, 4, 0, false), behind(member, rank, 7, 0, false);
+                     std::atomic<bool> told{false};
+                     std::thread failure([&] {
+                       const auto limit = std::chrono::steady_clock::now() + hips::test::kHangLimit;
+                       while (!told && std::chrono::steady_clock::now() < limit)
+                         std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                       EXPECT_FALSE(sum.call().done());
+                       member.fail(Status::error(Code::kPeerLost, "rank 3 died"));
+                     });
+                     WaitOptions options = long_wait();
+                     options.tick_ns = 20'000'000;
+                     // Another rank may be late for a while.
+                     const std::vector<Rank> wanted{missing};
+                     options.on_tick = [&](std::int64_t) {
+                       if (sum.call().waiting_for() == wanted && behind.call().waiting_for() == wanted)
+                         told = true;
+                     };
+                     EXPECT_EQ(sum.call().wait(options).message, "rank 3 died");
+                     EXPECT_EQ(behind.call().wait(options).message, "rank 3 died");
+                     EXPECT_TRUE(told);
+                     failure.join();
+                   }
+                   exchange.meet();
+                 });
 }
 
 // ---- Grouping ranks by node ----------------------------------------------------------------------------

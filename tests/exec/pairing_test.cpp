@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/plan/steps/peer_link.hpp"
+#include "tests/exchange.hpp"
 #include "tests/exec/spy_transport.hpp"
 #include "tests/exec/world.hpp"
 
@@ -73,21 +74,24 @@ class Ports : public ::testing::Test {
         config.shapes.push_back(std::make_shared<const PlanShape>(builder->shape()));
         config.programs.push_back(std::make_shared<const Program>(builder->program(rank)));
       }
-      for (Rank peer = 0; peer < kSize; ++peer) {
+      config.route_to = [&process](Rank peer) {
         const auto uid = static_cast<std::uint64_t>(peer);
-        config.routes.push_back(
-            {{process.engine->peer_for(1, uid, 0), process.engine->peer_for(1, uid, 1)}, process.ports});
-      }
+        return Team::Route{{process.engine->peer_for(1, uid, 0), process.engine->peer_for(1, uid, 1)},
+                           process.ports};
+      };
       config.max_segment_bytes = 1024;
       config.phantom = is_phantom_;
       config.on_error = [this](const Status& status) { errors_.push_back(status.message); };
       teams.push_back(value_or_throw(Team::create(*process.engine, std::move(config))));
     }
-    std::vector<Blob> offers, addresses;
+    std::vector<Outbound> offers, addresses;
     for (auto& team : teams) offers.push_back(team->offer());
-    for (auto& team : teams) addresses.push_back(value_or_throw(team->allocate(offers)));
-    for (auto& team : teams) {
-      if (Status status = team->connect(addresses); !status.ok()) throw Error(status);
+    test::Exchanged offered(std::move(offers));
+    for (std::size_t r = 0; r < teams.size(); ++r)
+      addresses.push_back(value_or_throw(teams[r]->allocate(offered.of(r))));
+    test::Exchanged allocated(std::move(addresses));
+    for (std::size_t r = 0; r < teams.size(); ++r) {
+      if (Status status = teams[r]->connect(allocated.of(r)); !status.ok()) throw Error(status);
     }
     return teams;
   }

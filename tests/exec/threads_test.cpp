@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -15,31 +14,16 @@
 #include "lib/exec/engine.hpp"
 #include "lib/exec/team.hpp"
 #include "lib/plan/builder.hpp"
+#include "tests/exchange.hpp"
 #include "transports/shm/shm.hpp"
 
 namespace hips::exec {
 namespace {
 
-/// Performs the two exchanges of a team's set-up between threads.
-class Exchange {
- public:
-  explicit Exchange(Rank size) : barrier_(size), blobs_(static_cast<std::size_t>(size)) {}
-  std::vector<Blob> all(Rank rank, Blob blob) {
-    blobs_[rank] = std::move(blob);
-    barrier_.arrive_and_wait();
-    std::vector<Blob> copy = blobs_;
-    barrier_.arrive_and_wait();
-    return copy;
-  }
-  void meet() { barrier_.arrive_and_wait(); }
-
- private:
-  std::barrier<> barrier_;
-  std::vector<Blob> blobs_;
-};
+using test::ThreadExchange;
 
 std::unique_ptr<Team> make_team(Engine& engine, transport::Transport* transport, const std::string& spec,
-                                std::uint64_t id, Rank rank, Exchange& exchange) {
+                                std::uint64_t id, Rank rank, ThreadExchange& exchange) {
   const Topology topology = parse_topology(spec);
   auto builder = value_or_throw(plan::make_builder(topology, {}));
   Team::Config config;
@@ -48,9 +32,9 @@ std::unique_ptr<Team> make_team(Engine& engine, transport::Transport* transport,
   config.size = topology.num_ranks();
   config.shapes = {std::make_shared<const PlanShape>(builder->shape())};
   config.programs = {std::make_shared<const Program>(builder->program(rank))};
-  for (Rank peer = 0; peer < config.size; ++peer) {
-    config.routes.push_back({{engine.peer_for(1, static_cast<std::uint64_t>(peer), 0)}, {transport}});
-  }
+  config.route_to = [&](Rank peer) {
+    return Team::Route{{engine.peer_for(1, static_cast<std::uint64_t>(peer), 0)}, {transport}};
+  };
   config.max_segment_bytes = 4096;
   auto team = value_or_throw(Team::create(engine, std::move(config)));
   const auto addresses =
@@ -72,7 +56,7 @@ void reduce_and_check(Engine& engine, Team& team, Rank rank, Rank size, std::uin
 
 TEST(Threads, compute_exact_sums_as_ranks_awake_and_asleep) {
   constexpr Rank kSize = 4;
-  Exchange exchange(kSize);
+  ThreadExchange exchange(kSize);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {
@@ -92,7 +76,7 @@ TEST(Threads, compute_exact_sums_as_ranks_awake_and_asleep) {
 TEST(Threads, of_one_rank_use_different_communicators_concurrently) {
   constexpr Rank kSize = 3;
   constexpr int kTeams = 3;
-  Exchange exchange(kSize);
+  ThreadExchange exchange(kSize);
   std::vector<std::thread> ranks;
   for (Rank rank = 0; rank < kSize; ++rank) {
     ranks.emplace_back([&, rank] {
@@ -121,7 +105,7 @@ TEST(Threads, of_one_rank_use_different_communicators_concurrently) {
 
 TEST(Threads, wake_from_a_wait_when_another_thread_reports_a_failure) {
   constexpr Rank kSize = 2;
-  Exchange exchange(kSize);
+  ThreadExchange exchange(kSize);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {

@@ -18,6 +18,7 @@
 #include "lib/plan/builder.hpp"
 #include "lib/plan/plan_builder.hpp"
 #include "tests/choices.hpp"
+#include "tests/exchange.hpp"
 #include "transports/inproc/network.hpp"
 
 namespace hips::exec::testing {
@@ -82,8 +83,9 @@ class World {
     config.size = size();
     config.shapes = {shape_};
     config.programs = {std::make_shared<const Program>(builder_->program(rank))};
-    for (Rank peer = 0; peer < size(); ++peer)
-      config.routes.push_back({{peer_id(rank, peer)}, {member.transport}});
+    config.route_to = [this, rank, &member](Rank peer) {
+      return Team::Route{{peer_id(rank, peer)}, {member.transport}};
+    };
     config.credits = options_.credits;
     config.max_segment_bytes = options_.segment_bytes;
     config.phantom = options_.phantom;
@@ -146,11 +148,14 @@ class World {
 
  private:
   static void connect(const std::vector<Team*>& teams) {
-    std::vector<Blob> offers, addresses;
+    std::vector<Outbound> offers, addresses;
     for (Team* team : teams) offers.push_back(team->offer());
-    for (Team* team : teams) addresses.push_back(value_or_throw(team->allocate(offers)));
-    for (Team* team : teams) {
-      if (Status status = team->connect(addresses); !status.ok()) throw Error(status);
+    test::Exchanged offered(std::move(offers));
+    for (std::size_t r = 0; r < teams.size(); ++r)
+      addresses.push_back(value_or_throw(teams[r]->allocate(offered.of(r))));
+    test::Exchanged allocated(std::move(addresses));
+    for (std::size_t r = 0; r < teams.size(); ++r) {
+      if (Status status = teams[r]->connect(allocated.of(r)); !status.ok()) throw Error(status);
     }
   }
 

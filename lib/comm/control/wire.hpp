@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include <hips/status.hpp>
 
+#include "lib/base/exchange.hpp"
 #include "lib/base/wire_version.hpp"
 
 namespace hips::comm {
@@ -19,7 +21,7 @@ using hips::kWireVersion;
 /// "HiPS", the first bytes of every connection.
 inline constexpr std::uint32_t kWireMagic = 0x53506948;
 
-using Blob = std::vector<std::byte>;
+using hips::Blob;
 
 /// Appends values in native byte order. All nodes of a job share one byte order, because user data is sent
 /// unconverted, too.
@@ -113,5 +115,49 @@ class ByteReader {
   std::span<const std::byte> bytes_;
   bool ok_ = true;
 };
+
+inline void put_peer_blobs(ByteWriter& writer, const std::vector<PeerBlob>& blobs) {
+  writer.put(static_cast<std::uint32_t>(blobs.size()));
+  for (const PeerBlob& one : blobs) {
+    writer.put(one.peer);
+    writer.put_bytes(one.blob);
+  }
+}
+inline std::vector<PeerBlob> get_peer_blobs(ByteReader& reader) {
+  std::vector<PeerBlob> blobs;
+  const auto count = reader.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    const Rank peer = reader.get<Rank>();
+    const auto bytes = reader.get_bytes();
+    blobs.push_back({peer, {bytes.begin(), bytes.end()}});
+  }
+  return blobs;
+}
+
+/// Begins with what goes to all ranks, which begins with the version; the rest and its length follow.
+inline Blob encode_outbound(const Outbound& outgoing) {
+  ByteWriter of_peers;
+  if (!outgoing.to_peers.empty()) put_peer_blobs(of_peers, outgoing.to_peers);
+  Blob blob = outgoing.to_all;
+  blob.insert(blob.end(), of_peers.blob().begin(), of_peers.blob().end());
+  const auto length = static_cast<std::uint32_t>(of_peers.blob().size());
+  const auto tail = std::as_bytes(std::span(&length, 1));
+  blob.insert(blob.end(), tail.begin(), tail.end());
+  return blob;
+}
+/// None if the bytes are no encoded Outbound.
+inline std::optional<Outbound> decode_outbound(std::span<const std::byte> bytes) {
+  std::uint32_t length = 0;
+  if (bytes.size() < sizeof length) return std::nullopt;
+  std::memcpy(&length, bytes.data() + bytes.size() - sizeof length, sizeof length);
+  bytes = bytes.first(bytes.size() - sizeof length);
+  if (bytes.size() < length) return std::nullopt;
+  ByteReader of_peers(bytes.last(length));
+  bytes = bytes.first(bytes.size() - length);
+  Outbound outgoing{{bytes.begin(), bytes.end()}, {}};
+  if (length > 0) outgoing.to_peers = get_peer_blobs(of_peers);
+  if (!of_peers.ok()) return std::nullopt;
+  return outgoing;
+}
 
 }  // namespace hips::comm

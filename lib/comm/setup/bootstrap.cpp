@@ -17,13 +17,17 @@
 namespace hips::comm {
 namespace {
 
-/// The callback gathers equal sizes only. So this gathers the sizes first, then the data padded to the longest.
-constexpr std::size_t kMostHeads = 64U << 10U;
+/// The callback gathers equal sizes only: what ranks have beside their lengths in the first call, and in any call.
+constexpr std::size_t kMostHeads = 64U << 10U, kMostPieces = 1U << 20U;
 
 class CallbackBootstrap final : public Bootstrap {
  public:
   explicit CallbackBootstrap(const hips_bootstrap_t& callbacks) {
     std::memcpy(&callbacks_, &callbacks, std::min(callbacks.struct_size, sizeof callbacks_));
+    const auto num_ranks = static_cast<std::size_t>(callbacks_.size);
+    head_ = std::clamp<std::size_t>(kMostHeads / num_ranks, 64, 1024);
+    piece_.resize(std::clamp<std::size_t>(kMostPieces / num_ranks, head_, 8U << 10U));
+    pieces_.resize(num_ranks * piece_.size());
   }
   [[nodiscard]] Rank rank() const override { return callbacks_.rank; }
   [[nodiscard]] Rank size() const override { return callbacks_.size; }
@@ -34,42 +38,52 @@ class CallbackBootstrap final : public Bootstrap {
   }
 
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
-    // The length and what has room beside it; most of what a set-up exchanges has. A second call for the rest.
+    // In pieces that fit into memory which is there from the beginning: a rank that has none for the result still makes the calls that
+    // the others make. The first piece begins with the length, and most of what a set-up exchanges has room beside it.
     constexpr std::size_t kLength = sizeof(std::uint64_t);
     const auto num_ranks = static_cast<std::size_t>(size());
-    const std::size_t head = std::clamp<std::size_t>(kMostHeads / num_ranks, 64, 1024), room = head - kLength;
-    const std::uint64_t my_bytes = mine.size();
-    Blob first(head), heads(num_ranks * head);
-    std::memcpy(first.data(), &my_bytes, kLength);
-    if (!mine.empty()) std::memcpy(first.data() + kLength, mine.data(), std::min(mine.size(), room));
-    if (Status status = call(first.data(), heads.data(), head); !status.ok()) return fail(status);
-
     std::vector<Blob> blobs(num_ranks);
     std::vector<std::size_t> bytes(num_ranks);
+    bool has_memory = true;
+    const auto keep = [&](std::size_t r, const std::byte* begin, std::size_t count) {
+      try {
+        if (has_memory) blobs[r].insert(blobs[r].end(), begin, begin + count);
+      } catch (const std::bad_alloc&) {
+        has_memory = false;
+      }
+    };
+    const std::uint64_t my_bytes = mine.size();
+    const std::size_t room = head_ - kLength;
+    std::memcpy(piece_.data(), &my_bytes, kLength);
+    std::copy_n(mine.begin(), std::min(mine.size(), room), piece_.begin() + kLength);
+    if (Status status = call(head_); !status.ok()) return fail(status);
     for (std::size_t r = 0; r < num_ranks; ++r) {
+      const std::byte* const begin = pieces_.data() + r * head_;
       std::uint64_t length = 0;
-      std::memcpy(&length, heads.data() + r * head, kLength);
+      std::memcpy(&length, begin, kLength);
       bytes[r] = length;
-      const std::byte* const begin = heads.data() + r * head + kLength;
-      blobs[r].assign(begin, begin + std::min(bytes[r], room));
+      keep(r, begin + kLength, std::min(bytes[r], room));
     }
     const std::size_t longest = *std::ranges::max_element(bytes);
-    if (longest <= room) return blobs;
-    const std::size_t rest = longest - room;
-    Blob padded(rest), all(rest * num_ranks);
-    if (mine.size() > room) std::memcpy(padded.data(), mine.data() + room, mine.size() - room);
-    if (Status status = call(padded.data(), all.data(), rest); !status.ok()) return fail(status);
-    for (std::size_t r = 0; r < num_ranks; ++r) {
-      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * rest);
-      if (bytes[r] > room)
-        blobs[r].insert(blobs[r].end(), begin, begin + static_cast<std::ptrdiff_t>(bytes[r] - room));
+    for (std::size_t at = room; at < longest; at += piece_.size()) {
+      const std::size_t count = std::min(piece_.size(), longest - at);
+      if (mine.size() > at)
+        std::copy_n(mine.begin() + static_cast<std::ptrdiff_t>(at), std::min(count, mine.size() - at),
+                    piece_.begin());
+      if (Status status = call(count); !status.ok()) return fail(status);
+      for (std::size_t r = 0; r < num_ranks; ++r)
+        if (bytes[r] > at) keep(r, pieces_.data() + r * count, std::min(count, bytes[r] - at));
     }
+    ++num_exchanges_;
+    if (!has_memory) throw std::bad_alloc();
     return blobs;
   }
+  [[nodiscard]] std::optional<std::uint64_t> num_exchanges() const override { return num_exchanges_; }
 
  private:
-  Status call(const void* send, void* receive, std::size_t bytes) {
-    const int result = callbacks_.allgather(callbacks_.context, send, receive, bytes);
+  /// Gathers the first bytes of `piece_` in `pieces_`.
+  Status call(std::size_t bytes) {
+    const int result = callbacks_.allgather(callbacks_.context, piece_.data(), pieces_.data(), bytes);
     if (result == 0) return Status::success();
     return Status::error(
         Code::kSystem,
@@ -77,6 +91,9 @@ class CallbackBootstrap final : public Bootstrap {
   }
 
   hips_bootstrap_t callbacks_{};
+  std::uint64_t num_exchanges_ = 0;
+  std::size_t head_ = 0;
+  Blob piece_, pieces_;  ///< of this rank, and of all
 };
 
 const std::string* find(const Environment& environment, std::string_view name) {
@@ -253,11 +270,24 @@ Result<TcpRendezvous> rendezvous_from(const Config& config, const Environment& e
   return rendezvous;
 }
 
-Result<std::vector<Blob>> SetUpExchanges::exchange(std::span<const std::byte> mine, const Status& status) {
+Result<Inbound> Bootstrap::exchange(const Outbound& mine) {
+  auto blobs = allgather(encode_outbound(mine));
+  if (!blobs) return fail(blobs.error());
+  std::vector<Outbound> all;
+  for (std::size_t r = 0; r < blobs->size(); ++r) {
+    // Of another version, or broken: the caller sees it.
+    auto one = decode_outbound((*blobs)[r]);
+    all.push_back(one ? *std::move(one) : Outbound{std::move((*blobs)[r]), {}});
+  }
+  return inbound_of(rank(), all);
+}
+
+Result<Inbound> SetUpExchanges::exchange(const Outbound& mine, const Status& status, Next next) {
   // At the end: what begins with a version is still that for other versions. Success takes no bytes.
   ByteWriter of_status;
   if (!status.ok()) of_status.put_status(status);
-  Blob blob(mine.begin(), mine.end());
+  Outbound outgoing = mine;
+  Blob& blob = outgoing.to_all;
   blob.insert(blob.end(), of_status.blob().begin(), of_status.blob().end());
   const auto bytes = static_cast<std::uint32_t>(of_status.blob().size());
   const auto tail = std::as_bytes(std::span(&bytes, 1));
@@ -266,10 +296,10 @@ Result<std::vector<Blob>> SetUpExchanges::exchange(std::span<const std::byte> mi
   std::vector<Status> by_rank(static_cast<std::size_t>(size()));
   // Of an exchange that failed it is not known whether it has taken place.
   others_wait_ = false;
-  auto all = bootstrap_.allgather(blob);
+  auto all = exchange_or_throw(outgoing, next);
   if (!all) return all;
-  for (std::size_t r = 0; r < all->size(); ++r) {
-    Blob& one = (*all)[r];
+  for (std::size_t r = 0; r < all->from_all.size(); ++r) {
+    Blob& one = all->from_all[r];
     std::uint32_t length = 0;
     if (one.size() >= sizeof length)
       std::memcpy(&length, one.data() + one.size() - sizeof length, sizeof length);
@@ -289,23 +319,46 @@ Result<std::vector<Blob>> SetUpExchanges::exchange(std::span<const std::byte> mi
   return all;
 }
 
-Result<std::vector<Blob>> SetUpExchanges::allgather(std::span<const std::byte> mine) {
+Result<Inbound> SetUpExchanges::exchange_or_throw(const Outbound& mine, Next next) {
+  const auto before = bootstrap_.num_exchanges();
+  try {
+    return bootstrap_.exchange(mine);
+  } catch (...) {
+    // In this exchange if it has not begun, else in the next one.
+    others_wait_ = before && (bootstrap_.num_exchanges() == before || next == Next::kAnother);
+    throw;
+  }
+}
+
+Result<Inbound> SetUpExchanges::exchange(const Outbound& mine) {
   return exchange(mine, Status::success());
 }
 
+Result<Inbound> SetUpExchanges::exchange_outcomes(const Result<Outbound>& mine) {
+  return mine ? exchange(*mine, Status::success()) : exchange(Outbound(), mine.error());
+}
+
+Result<std::vector<Blob>> SetUpExchanges::allgather(std::span<const std::byte> mine) {
+  auto all = exchange({{mine.begin(), mine.end()}, {}});
+  if (!all) return fail(all.error());
+  return std::move(all->from_all);
+}
+
 Result<std::vector<Blob>> SetUpExchanges::allgather_outcomes(const Result<Blob>& mine) {
-  return mine ? exchange(*mine, Status::success()) : exchange({}, mine.error());
+  auto all = exchange_outcomes(mine ? Result<Outbound>(Outbound{*mine, {}}) : fail(mine.error()));
+  if (!all) return fail(all.error());
+  return std::move(all->from_all);
 }
 
 Status SetUpExchanges::agree(const Status& mine) {
-  const auto all = exchange({}, mine);
+  const auto all = exchange(Outbound(), mine, Next::kNone);
   return all ? Status::success() : all.error();
 }
 
 Status SetUpExchanges::give_up(const Status& status) noexcept {
   try {
     if (!others_wait_) return status;
-    const auto all = exchange({}, status);
+    const auto all = exchange(Outbound(), status);
     return all ? status : all.error();
   } catch (...) {
     return kept(status);

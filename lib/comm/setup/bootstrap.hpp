@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,13 +13,14 @@
 #include <hips/status.hpp>
 
 #include "lib/base/config/config.hpp"
+#include "lib/base/exchange.hpp"
 #include "lib/base/result.hpp"
 
 namespace hips::comm {
 
-using Blob = std::vector<std::byte>;
+using hips::Blob;
 
-/// Connects the ranks before they have a communicator: rank, size and one collective.
+/// Connects the ranks before they have a communicator: rank, size and one exchange among all.
 ///
 /// Threads  one call at a time.
 /// Errors   a failed exchange leaves the bootstrap unusable; create a new one.
@@ -29,6 +31,10 @@ class Bootstrap {
   [[nodiscard]] virtual Rank size() const = 0;
   /// Gathers the bytes of all ranks, in rank order. Each rank may pass a different number of bytes.
   virtual Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) = 0;
+  /// The same with bytes for single ranks beside. By default an allgather of all of it, which gives every rank what only some need.
+  virtual Result<Inbound> exchange(const Outbound& mine);
+  /// The number of exchanges that have taken place, so that a rank knows it of one that threw, too. None: it does not.
+  [[nodiscard]] virtual std::optional<std::uint64_t> num_exchanges() const { return std::nullopt; }
   /// Makes progress in the runtime that started the ranks, while a call on the communicator waits; empty if
   /// there is none. The function may be called after the bootstrap is destroyed.
   [[nodiscard]] virtual std::function<void()> progress() const { return {}; }
@@ -44,9 +50,11 @@ class SetUpExchanges final : public Bootstrap {
   [[nodiscard]] Rank rank() const override { return bootstrap_.rank(); }
   [[nodiscard]] Rank size() const override { return bootstrap_.size(); }
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override;
-  /// The same where this rank may have none: all ranks get its error then.
+  Result<Inbound> exchange(const Outbound& mine) override;
+  // The same where this rank may have none: all ranks get its error then.
   Result<std::vector<Blob>> allgather_outcomes(const Result<Blob>& mine);
-  /// Success if all ranks have succeeded, else the same error on all.
+  Result<Inbound> exchange_outcomes(const Result<Outbound>& mine);
+  /// Success if all ranks have succeeded, else the same error on all. A rank that has no memory after it is not heard.
   Status agree(const Status& mine);
   [[nodiscard]] std::function<void()> progress() const override { return bootstrap_.progress(); }
 
@@ -57,7 +65,9 @@ class SetUpExchanges final : public Bootstrap {
   void end() { others_wait_ = false; }
 
  private:
-  Result<std::vector<Blob>> exchange(std::span<const std::byte> mine, const Status& status);
+  enum class Next { kAnother, kNone };  ///< after the exchange
+  Result<Inbound> exchange(const Outbound& mine, const Status& status, Next next = Next::kAnother);
+  Result<Inbound> exchange_or_throw(const Outbound& mine, Next next);
 
   Bootstrap& bootstrap_;
   bool others_wait_ = true;  ///< in an exchange, for this rank

@@ -96,7 +96,7 @@ class TimedTeam {
     }
   }
 
-  Result<Blob> make(const MeasurementOrder& order) {
+  Result<Outbound> make(const MeasurementOrder& order) {
     auto candidates = cost::candidates(topology_, true);
     if (!candidates) return fail(candidates.error());
     candidates_ = *std::move(candidates);
@@ -125,10 +125,13 @@ class TimedTeam {
                            .traced = false});
     if (!made) return fail(made.error());
     made_ = *std::move(made);
-    return made_.team->offer();
+    return to_members(made_.team->offer());
   }
-  Result<Blob> allocate(const std::vector<Blob>& offers) { return made_.team->allocate(of_members(offers)); }
-  Status connect(const std::vector<Blob>& addresses) { return made_.team->connect(of_members(addresses)); }
+  Result<Outbound> allocate(const Inbound& offers) {
+    auto addresses = made_.team->allocate(of_members(offers));
+    return addresses ? to_members(*std::move(addresses)) : std::move(addresses);
+  }
+  Status connect(const Inbound& addresses) { return made_.team->connect(of_members(addresses)); }
 
   Result<cost::Constants> measure() {
     deadline_ns_ = clock().now_ns() + kMostWaitNs;
@@ -252,10 +255,19 @@ class TimedTeam {
 
   [[nodiscard]] Clock& clock() const { return made_.engine->engine.clock(); }
 
-  [[nodiscard]] std::vector<Blob> of_members(const std::vector<Blob>& all) const {
-    std::vector<Blob> blobs;
-    for (const Rank member : members_) blobs.push_back(all[static_cast<std::size_t>(member)]);
-    return blobs;
+  // The team numbers its members, and the exchange all ranks.
+  [[nodiscard]] Outbound to_members(Outbound outgoing) const {
+    for (PeerBlob& one : outgoing.to_peers) one.peer = members_[static_cast<std::size_t>(one.peer)];
+    return outgoing;
+  }
+  [[nodiscard]] Inbound of_members(const Inbound& all) const {
+    Inbound incoming;
+    for (const Rank member : members_)
+      incoming.from_all.push_back(all.from_all[static_cast<std::size_t>(member)]);
+    for (const PeerBlob& one : all.from_peers)
+      incoming.from_peers.push_back(
+          {static_cast<Rank>(std::ranges::find(members_, one.peer) - members_.begin()), one.blob});
+    return incoming;
   }
 
   Status call(std::size_t candidate, std::uint64_t count, void* vector, DataType type) {
@@ -337,21 +349,19 @@ class TimedTeam {
   std::int64_t deadline_ns_ = 0;
 };
 
-/// An exchange of a step's outcome: the blobs of all ranks, or none if any rank failed.
-Result<std::optional<std::vector<Blob>>> exchange_outcomes(Bootstrap& bootstrap, const Result<Blob>& mine) {
-  ByteWriter writer;
-  writer.put(static_cast<std::uint8_t>(mine ? 1 : 0));
-  writer.put_bytes(mine ? *mine : Blob());
-  auto all = bootstrap.allgather(writer.blob());
+/// An exchange of a step's outcome: what all ranks pass, or none if any rank failed.
+Result<std::optional<Inbound>> exchange_outcomes(Bootstrap& bootstrap, Result<Outbound> mine) {
+  const std::byte succeeds{mine ? std::uint8_t{1} : std::uint8_t{0}};
+  Outbound outgoing = mine ? *std::move(mine) : Outbound();
+  outgoing.to_all.insert(outgoing.to_all.begin(), succeeds);
+  auto all = bootstrap.exchange(outgoing);
   if (!all) return fail(all.error());
   bool good = true;
-  for (Blob& one : *all) {
-    ByteReader reader(one);
-    good = reader.get<std::uint8_t>() != 0 && good;
-    const auto bytes = reader.get_bytes();
-    one = Blob(bytes.begin(), bytes.end());
+  for (Blob& one : all->from_all) {
+    good = good && !one.empty() && one.front() != std::byte{0};
+    if (!one.empty()) one.erase(one.begin());
   }
-  if (!good) return std::optional<std::vector<Blob>>();
+  if (!good) return std::optional<Inbound>();
   return std::optional(*std::move(all));
 }
 
@@ -388,26 +398,28 @@ Result<Measurement> measure_network(Bootstrap& bootstrap, const MeasurementOrder
     team = std::make_shared<TimedTeam>(order, members, static_cast<Rank>(place - members.begin()),
                                        *std::move(topology));
   }
-  auto offers = exchange_outcomes(bootstrap, team ? team->make(order) : Result<Blob>(Blob()));
+  auto offers = exchange_outcomes(bootstrap, team ? team->make(order) : Result<Outbound>(Outbound()));
   if (!offers || !*offers) return offers ? Result<Measurement>(Measurement()) : fail(offers.error());
-  auto addresses = exchange_outcomes(bootstrap, team ? team->allocate(**offers) : Result<Blob>(Blob()));
+  auto addresses =
+      exchange_outcomes(bootstrap, team ? team->allocate(**offers) : Result<Outbound>(Outbound()));
   if (!addresses || !*addresses)
     return addresses ? Result<Measurement>(Measurement()) : fail(addresses.error());
   // Ranks that could connect do not wait for those that could not.
   Status connected = team ? team->connect(**addresses) : Status::success();
-  auto joined =
-      exchange_outcomes(bootstrap, connected.ok() ? Result<Blob>(Blob()) : Result<Blob>(fail(connected)));
+  auto joined = exchange_outcomes(
+      bootstrap, connected.ok() ? Result<Outbound>(Outbound()) : Result<Outbound>(fail(connected)));
   if (!joined || !*joined) return joined ? Result<Measurement>(Measurement()) : fail(joined.error());
-  Result<Blob> mine{Blob()};
+  Result<Outbound> mine{Outbound()};
   if (team) {
     auto measured = team->measure();
     ByteWriter writer;
     if (measured) put_constants(writer, *measured);
-    mine = measured ? Result<Blob>(writer.take()) : Result<Blob>(fail(measured.error()));
+    mine =
+        measured ? Result<Outbound>(Outbound{writer.take(), {}}) : Result<Outbound>(fail(measured.error()));
   }
   auto all = exchange_outcomes(bootstrap, mine);
   if (!all || !*all) return all ? Result<Measurement>(Measurement()) : fail(all.error());
-  ByteReader reader((**all)[static_cast<std::size_t>(members.front())]);
+  ByteReader reader((*all)->from_all[static_cast<std::size_t>(members.front())]);
   cost::Constants constants = get_constants(reader);
   if (!reader.ok() || !(constants.bytes_per_s > 0)) return Measurement();
   constants.num_nodes = static_cast<std::uint32_t>(members.size());

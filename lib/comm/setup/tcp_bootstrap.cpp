@@ -144,6 +144,11 @@ bool is_literal(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &address) == 1 || inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
+Result<std::vector<Blob>> from_all(Result<Inbound> incoming) {
+  if (!incoming) return fail(incoming.error());
+  return std::move(incoming->from_all);
+}
+
 /// For what else rank 0 opens: transports, shared memory, files of the program.
 constexpr std::size_t kSpareDescriptors = 128;
 
@@ -205,9 +210,49 @@ class RootBootstrap final : public Bootstrap {
   }
 
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
+    return from_all(exchange({{mine.begin(), mine.end()}, {}}));
+  }
+
+  Result<Inbound> exchange(const Outbound& mine) override {
     if (!failure_.ok()) return fail(failure_);
-    std::vector<Blob> parts(static_cast<std::size_t>(size()));
-    parts[0].assign(mine.begin(), mine.end());
+    auto parts = take_parts();
+    if (!parts) return fail(parts.error());
+    parts->front() = mine;
+    std::vector<Inbound> incoming(parts->size());
+    ByteWriter of_all;
+    for (Rank from = 0; from < size(); ++from) {
+      Outbound& part = (*parts)[static_cast<std::size_t>(from)];
+      of_all.put_bytes(part.to_all);
+      incoming[0].from_all.push_back(std::move(part.to_all));
+      for (PeerBlob& one : part.to_peers)
+        incoming[static_cast<std::size_t>(one.peer)].from_peers.push_back({from, std::move(one.blob)});
+    }
+    // Before any rank has got anything: all fail alike.
+    for (const Inbound& one : incoming) {
+      std::size_t bytes = of_all.blob().size() + sizeof(std::uint32_t);
+      for (const PeerBlob& from : one.from_peers)
+        bytes += sizeof(Rank) + sizeof(std::uint32_t) + from.blob.size();
+      if (bytes < kMaxFrameBytes) continue;
+      return fail(give_up(Status::error(
+          Code::kUnsupported,
+          fmt::format("{} ranks have {} bytes for the setup of one rank; at most {} are possible", size(),
+                      bytes, kMaxFrameBytes - 1))));
+    }
+    const std::int64_t deadline_ns = after(now_ns(), rendezvous_.exchange_timeout_ns);
+    // One after the other: copies for all would be quadratic in their number.
+    for (Rank r = 1; r < size(); ++r) {
+      ByteWriter of_rank = of_all;
+      put_peer_blobs(of_rank, incoming[static_cast<std::size_t>(r)].from_peers);
+      member(r).writer.push(frame_with(BootstrapFrame::kGathered, of_rank.blob()));
+      if (!drain(member(r), deadline_ns)) return fail(give_up(lost(r)));
+    }
+    return std::move(incoming[0]);
+  }
+
+ private:
+  /// What the other ranks pass to an exchange, by rank; that of rank 0 is empty.
+  Result<std::vector<Outbound>> take_parts() {
+    std::vector<Outbound> parts(static_cast<std::size_t>(size()));
     std::vector<Rank> missing;
     for (Rank r = 1; r < size(); ++r) missing.push_back(r);
     const std::int64_t deadline_ns = after(now_ns(), rendezvous_.exchange_timeout_ns);
@@ -217,7 +262,7 @@ class RootBootstrap final : public Bootstrap {
       std::vector<Rank> still;
       for (std::size_t i = 0; i < missing.size(); ++i) {
         const Rank r = missing[i];
-        auto part = fds[i].revents != 0 ? take_part(r) : Result<std::optional<Blob>>(std::nullopt);
+        auto part = fds[i].revents != 0 ? take_part(r) : Result<std::optional<Outbound>>(std::nullopt);
         if (!part) return fail(give_up(std::move(part.error())));
         if (*part)
           parts[static_cast<std::size_t>(r)] = std::move(**part);
@@ -234,18 +279,9 @@ class RootBootstrap final : public Bootstrap {
                           fmt::format("{} of {} did not take part in the setup within {}", rank_list(missing),
                                       size(), seconds(rendezvous_.exchange_timeout_ns)))));
     }
-    ByteWriter all;
-    for (const Blob& part : parts) all.put_bytes(part);
-    if (all.blob().size() >= kMaxFrameBytes)
-      return fail(give_up(Status::error(
-          Code::kUnsupported, fmt::format("{} ranks have {} bytes for the setup; at most {} are possible",
-                                          size(), all.blob().size(), kMaxFrameBytes - 1))));
-    if (Status status = send_to_all(frame_with(BootstrapFrame::kGathered, all.blob())); !status.ok())
-      return fail(status);
     return parts;
   }
 
- private:
   Link& member(Rank r) { return members_[static_cast<std::size_t>(r)]; }
 
   [[nodiscard]] std::vector<Rank> missing_ranks() const {
@@ -374,18 +410,21 @@ class RootBootstrap final : public Bootstrap {
     return status;
   }
 
-  Result<std::optional<Blob>> take_part(Rank r) {
+  Result<std::optional<Outbound>> take_part(Rank r) {
     Link& link = member(r);
     const auto state = link.reader.fill(link.fd.get());
     auto frame = link.reader.next();
     if (!frame) {
       if (state != FrameReader::State::kOpen) return fail(lost(r));
-      return std::optional<Blob>();
+      return std::optional<Outbound>();
     }
     if (frame->empty() || static_cast<BootstrapFrame>(frame->front()) != BootstrapFrame::kGather)
       return fail(Code::kMismatch, fmt::format("{} sent an unexpected frame during the setup", link.who));
-    frame->erase(frame->begin());
-    return std::optional<Blob>(std::move(*frame));
+    auto part = decode_outbound(std::span<const std::byte>(*frame).subspan(1));
+    const auto is_rank = [&](const PeerBlob& one) { return one.peer >= 0 && one.peer < size(); };
+    if (!part || !std::ranges::all_of(part->to_peers, is_rank))
+      return fail(Code::kMismatch, fmt::format("{} sent invalid data in an exchange", link.who));
+    return part;
   }
 
   Status send_to_all(const Blob& frame) {
@@ -483,20 +522,25 @@ class MemberBootstrap final : public Bootstrap {
   }
 
   Result<std::vector<Blob>> allgather(std::span<const std::byte> mine) override {
+    return from_all(exchange({{mine.begin(), mine.end()}, {}}));
+  }
+
+  Result<Inbound> exchange(const Outbound& mine) override {
     if (!failure_.ok()) return fail(failure_);
-    link_.writer.push(frame_with(BootstrapFrame::kGather, mine));
+    link_.writer.push(frame_with(BootstrapFrame::kGather, encode_outbound(mine)));
     const auto body = answer(BootstrapFrame::kGathered,
                              after(now_ns(), after(rendezvous_.exchange_timeout_ns, 1'000'000'000)));
     if (!body) return fail(body.error());
     ByteReader reader(*body);
-    std::vector<Blob> parts;
+    Inbound incoming;
     for (Rank r = 0; r < size(); ++r) {
       const auto part = reader.get_bytes();
-      parts.emplace_back(part.begin(), part.end());
+      incoming.from_all.emplace_back(part.begin(), part.end());
     }
+    incoming.from_peers = get_peer_blobs(reader);
     if (!reader.ok())
       return fail(failed(Status::error(Code::kMismatch, "rank 0 sent invalid data in an exchange")));
-    return parts;
+    return incoming;
   }
 
  private:

@@ -95,10 +95,9 @@ Result<MadeTeam> make_team(const TeamOrder& order) {
   team.max_staging_bytes = order.config.staging_bytes;
   team.on_error = order.on_error;
   team.traced = order.traced;
-  team.routes.resize(processes.size());
   std::map<std::string_view, Rails> used;
-  for (std::size_t r = 0; r < processes.size(); ++r) {
-    if (static_cast<Rank>(r) == order.rank) continue;
+  team.route_to = [&](Rank peer) -> Result<exec::Team::Route> {
+    const auto r = static_cast<std::size_t>(peer);
     const TransportEntry* entry = transport_between(order.config.transport, self, processes[r]);
     if (!used.contains(entry->name)) {
       auto rails = rails_of(*made.engine, *entry, order);
@@ -106,15 +105,22 @@ Result<MadeTeam> make_team(const TeamOrder& order) {
       used.emplace(entry->name, *std::move(rails));
     }
     const Rails& rails = used[entry->name];
-    team.routes[r].by_rail = rails.transports;
+    exec::Team::Route route;
+    route.by_rail = rails.transports;
     for (std::size_t rail = 0; rail < rails.transports.size(); ++rail)
-      team.routes[r].by_peer_rail.push_back(made.engine->engine.peer_for(
-          processes[r].uid.high, processes[r].uid.low, port_of(order, rails, r, rail)));
-  }
+      route.by_peer_rail.push_back(made.engine->engine.peer_for(processes[r].uid.high, processes[r].uid.low,
+                                                                port_of(order, rails, r, rail)));
+    return route;
+  };
   auto created = exec::Team::create(made.engine->engine, std::move(team));
   if (!created) return fail(created.error());
   made.team = std::move(*created);
-  for (const auto& [name, rails] : used) made.transports.push_back(name);
+  // Of all ranks, so that all describe the communicator alike.
+  std::set<std::string_view> names;
+  for (std::size_t r = 0; r < processes.size(); ++r)
+    if (static_cast<Rank>(r) != order.rank)
+      names.insert(transport_between(order.config.transport, self, processes[r])->name);
+  made.transports.assign(names.begin(), names.end());
   return made;
 }
 
