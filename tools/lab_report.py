@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from report_file import page_of_docs, page_with_tables
+
 # The rows of each topology: name, algorithm (None: HiPS chooses the plan), environment.
 MESH = {"HIPS_PATTERN": "mesh"}
 TABLES = {
@@ -140,7 +142,7 @@ def main():
     parser.add_argument("--rate", default="4mbit", help="of every NIC in each direction (4mbit)")
     parser.add_argument("--iterations", type=int, default=2, help="timed calls, out of place and in place each (2)")
     parser.add_argument("--topology", choices=list(TABLES), action="append", help="only these; repeatable")
-    parser.add_argument("--output", default="docs/roce.md", help="the file whose tables are replaced (docs/roce.md)")
+    parser.add_argument("--output", type=page_with_tables, default=page_of_docs("roce.md"), help="the file whose tables are replaced (docs/roce.md)")
     arguments = parser.parse_args()
     with open(arguments.output, encoding="utf-8") as file:
         text = file.read()

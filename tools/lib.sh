@@ -4,6 +4,7 @@
 
 set -euo pipefail
 export LC_ALL=C.UTF-8
+export CALLED_FROM=$PWD # names of files that the user gives are relative to it
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$top"
 

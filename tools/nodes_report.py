@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+from report_file import page_of_docs, report_file
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZES = [4 << (2 * step) for step in range(12)]  # 4 B to 16 MiB
 LIMIT_S = 1800  # far beyond any of these runs
@@ -300,7 +302,7 @@ def main():
     parser.add_argument("--cells", help="TOPOLOGY[/RANKS][@RATE][+DELAY], separated by ;")
     parser.add_argument("--ways", default=",".join(WAYS), help="what is timed: " + ", ".join(WAYS))
     parser.add_argument("--rounds", type=int, default=3, help="in which all take turns (default 3)")
-    parser.add_argument("--output", default="docs/nodes.md", help="the page (default docs/nodes.md)")
+    parser.add_argument("--output", type=report_file, default=page_of_docs("nodes.md"), help="the page (default docs/nodes.md)")
     arguments = parser.parse_args()
     cells = [Cell.parse(text) for text in arguments.cells.split(";")] if arguments.cells else CELLS
     if any(cell.delay for cell in cells) and not can_delay(arguments):

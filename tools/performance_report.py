@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from report_file import page_of_docs, report_file
+
 # First size, last size, calls in a turn: long enough to be timed, short enough to end.
 BANDS = [(4, 2048, 3000), (4096, 65536, 300), (131072, 2 << 20, 40), (4 << 20, 32 << 20, 4), (64 << 20, 256 << 20, 1)]
 # MPICH spins: with more ranks than cores a call takes tens of milliseconds, whatever its size.
@@ -170,7 +172,7 @@ def main():
     parser.add_argument("--perf-mpich", type=os.path.abspath, help="hips-allreduce-perf-mpich, where it is built")
     parser.add_argument("--ranks", type=int, action="append", help="only these numbers of ranks; repeatable (2, 4, 9)")
     parser.add_argument("--rounds", type=int, default=9, help="rounds (9)")
-    parser.add_argument("--output", default="docs/performance.md", help="the page; plots go into a folder beside it")
+    parser.add_argument("--output", type=report_file, default=page_of_docs("performance.md"), help="the page; plots go into a folder beside it")
     arguments = parser.parse_args()
     folder = os.path.splitext(arguments.output)[0]
     os.makedirs(folder, exist_ok=True)

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from report_file import page_of_docs, report_file
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 INPUTS = os.path.join(HERE, "programs")
 LIMIT_S = 300  # far beyond any of these runs
@@ -327,8 +329,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--programs", default="")
     parser.add_argument("--settings", default="")
-    parser.add_argument("--output", default="docs/programs.md")
-    parser.add_argument("--keep", help="JSON file: what it holds counts, too, and the new runs are added to it")
+    parser.add_argument("--output", type=report_file, default=page_of_docs("programs.md"))
+    parser.add_argument("--keep", type=report_file, help="JSON file: what it holds counts, too, and the new runs are added to it")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     arguments.hips = os.path.abspath(arguments.hips)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+from report_file import page_of_docs, page_with_tables
+
 # Where the tables of rows begin and end in the page, and the one of models.
 ROWS = ("<!-- ps-report: begin -->", "<!-- ps-report: end -->")
 MODELS = ("<!-- ps-report: models begin -->", "<!-- ps-report: models end -->")
@@ -164,7 +166,7 @@ def main():
     parser = argparse.ArgumentParser(prog="tools/ps-report", description=__doc__)
     parser.add_argument("--build", required=True, help="the build folder")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output", default="docs/parameter-server.md", help="a page with lines that say where the report begins and ends")
+    parser.add_argument("--output", type=page_with_tables, default=page_of_docs("parameter-server.md"), help="a page with lines that say where the report begins and ends")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         sys.exit(f"ps-report: --rounds {arguments.rounds}: expected 1 or more")

@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "training"))
 
 import networks
+from report_file import page_of_docs, report_file
 
 SERVERS = 9
 LIMIT_S = 1800  # far beyond any of these runs
@@ -194,7 +195,7 @@ def main():
     parser.add_argument("--steps", type=int, default=40, help="of each training (default 40)")
     parser.add_argument("--rounds", type=int, default=3, help="in which the backends take turns (default 3)")
     parser.add_argument("--rate", default="200mbit", help="of each NIC (default 200mbit)")
-    parser.add_argument("--output", default="docs/training.md", help="the page (default docs/training.md)")
+    parser.add_argument("--output", type=report_file, default=page_of_docs("training.md"), help="the page (default docs/training.md)")
     arguments = parser.parse_args()
     if arguments.steps < 4 or arguments.rounds < 1:
         parser.error(f"--steps {arguments.steps} --rounds {arguments.rounds}: expected 4 steps or more, and 1 round or more")

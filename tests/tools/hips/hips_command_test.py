@@ -113,6 +113,9 @@ class Run(unittest.TestCase):
                 (("echo",), {"HIPS_ALGORITHM": "foo"}, "HIPS_ALGORITHM: "),
                 (("echo",), {"HIPS_PLAN_FILE": "/nope"}, "HIPS_PLAN_FILE: "),
                 (("echo",), {"HIPS_SELECT_TABLE": "/nope"}, "HIPS_SELECT_TABLE: "),
+                (("--report=/nope/a.json", "echo"), {},
+                 "run: the report cannot be written to /nope/a.json: there is no folder /nope\n"),
+                (("echo",), {"HIPS_MPI_REPORT": "/nope/a.json"}, "run: the report cannot be written to /nope/a.json: "),
                 (("-t", "bcube:3,1", "echo"), {}, "bcube:3,1 has 9 ranks, but no launcher started them")):
             with self.subTest(args=args, environment=environment):
                 done = hips("run", *args, **environment)

@@ -63,6 +63,22 @@ void convert_inputs(const Launcher& launcher, const std::optional<std::string>& 
   }
 }
 
+/// Before the program starts, as it writes its report when it ends.
+Status check_report_file(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::filesystem::path folder = file.parent_path();
+  const auto wrong = [&](std::string_view why) {
+    return Status::error(Code::kInvalidArgument,
+                         fmt::format("run: the report cannot be written to {}: {}", file.string(), why));
+  };
+  if (!std::filesystem::is_directory(folder, error))
+    return wrong(fmt::format("there is no folder {}", folder.string()));
+  if (std::filesystem::is_directory(file, error)) return wrong("that is a folder; name a file in it");
+  if (access((std::filesystem::exists(file, error) ? file : folder).c_str(), W_OK) != 0)
+    return wrong(std::strerror(errno));
+  return Status::success();
+}
+
 /// The topology that the world of the job gets; nullopt if neither a topology nor the number of ranks is known.
 std::optional<Topology> topology_of_job(const Launch& launch, const Launcher& launcher) {
   if (launch.topology) return parse_topology(*launch.topology);
@@ -106,6 +122,18 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   if (Status status = check_job_settings(named, loaded.config, topology_of_job(*launch, launcher));
       !status.ok())
     refuse(launcher, Detected::kByNode, std::move(status));
+  // A file that the environment names has the text, too. Absolute, because the program may change its working directory before
+  // it writes.
+  const char* const known = std::getenv("HIPS_MPI_REPORT");
+  std::string report = options.report;
+  if (known != nullptr && std::string_view(known).ends_with(".json") && !report.ends_with(".json"))
+    report = known;
+  if (report.ends_with(".json")) {
+    report = std::filesystem::absolute(report).string();
+    if (launcher.rank == 0)
+      if (Status status = check_report_file(report); !status.ok())
+        refuse(launcher, Detected::kByJob, std::move(status));
+  }
   if (!launch->warning.empty() && launcher.rank == 0)
     std::fprintf(stderr, "hips: warning: %s\n", launch->warning.c_str());
   const Interposer& interposer = *launch->interposer;
@@ -130,15 +158,7 @@ void run(const RunOptions& options, const std::vector<std::string>& command) {
   set("HIPS_ALGORITHM", request.algorithm);
   set("HIPS_PATTERN", request.pattern);
   if (!options.adopt.empty()) set("HIPS_ADOPT", options.adopt);
-  // Absolute, because the program may change its working directory before it writes.
-  const char* const report = std::getenv("HIPS_MPI_REPORT");
-  const bool names_file = report != nullptr && std::string_view(report).ends_with(".json");
-  if (options.report == "on" && !names_file)
-    set("HIPS_MPI_REPORT", options.report);
-  else if (options.report == "on")
-    set("HIPS_MPI_REPORT", report);  // it has that text, and a file
-  else if (!options.report.empty())
-    set("HIPS_MPI_REPORT", std::filesystem::absolute(options.report).string());
+  if (!report.empty()) set("HIPS_MPI_REPORT", report);
   if (!options.trace.empty()) set("HIPS_TRACE", std::filesystem::absolute(options.trace).string());
   const char* preload = std::getenv("LD_PRELOAD");
   set("LD_PRELOAD", add_to_preload(preload ? preload : "", *library));
