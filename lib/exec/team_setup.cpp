@@ -1,14 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <iterator>
 #include <mutex>
-#include <optional>
-#include <set>
-#include <tuple>
 
-#include "lib/exec/blob.hpp"
 #include "lib/exec/team_impl.hpp"
 
 namespace hips::exec {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lib/plan/steps/peer_link.hpp"
-#include "tests/exchange.hpp"
 #include "tests/exec/spy_transport.hpp"
 #include "tests/exec/world.hpp"
 
@@ -84,15 +83,9 @@ class Ports : public ::testing::Test {
       config.on_error = [this](const Status& status) { errors_.push_back(status.message); };
       teams.push_back(value_or_throw(Team::create(*process.engine, std::move(config))));
     }
-    std::vector<Outbound> offers, addresses;
-    for (auto& team : teams) offers.push_back(team->offer());
-    test::Exchanged offered(std::move(offers));
-    for (std::size_t r = 0; r < teams.size(); ++r)
-      addresses.push_back(value_or_throw(teams[r]->allocate(offered.of(r))));
-    test::Exchanged allocated(std::move(addresses));
-    for (std::size_t r = 0; r < teams.size(); ++r) {
-      if (Status status = teams[r]->connect(allocated.of(r)); !status.ok()) throw Error(status);
-    }
+    std::vector<Team*> by_rank;
+    for (const auto& team : teams) by_rank.push_back(team.get());
+    connect(by_rank);
     return teams;
   }
 

@@ -40,6 +40,19 @@ struct WorldOptions {
   std::function<std::unique_ptr<transport::Transport>(std::unique_ptr<transport::Transport>)> wrap{};
 };
 
+/// Performs the two exchanges of a set-up among the teams of all ranks, by rank.
+inline void connect(const std::vector<Team*>& teams) {
+  std::vector<Outbound> offers, addresses;
+  for (Team* team : teams) offers.push_back(team->offer());
+  test::Exchanged offered(std::move(offers));
+  for (std::size_t r = 0; r < teams.size(); ++r)
+    addresses.push_back(value_or_throw(teams[r]->allocate(offered.of(r))));
+  test::Exchanged allocated(std::move(addresses));
+  for (std::size_t r = 0; r < teams.size(); ++r) {
+    if (Status status = teams[r]->connect(allocated.of(r)); !status.ok()) throw Error(status);
+  }
+}
+
 /// All ranks of a job in one thread, over the inproc network. Each rank has its engine and team; ranks are
 /// stepped in random order.
 class World {
@@ -147,18 +160,6 @@ class World {
   }
 
  private:
-  static void connect(const std::vector<Team*>& teams) {
-    std::vector<Outbound> offers, addresses;
-    for (Team* team : teams) offers.push_back(team->offer());
-    test::Exchanged offered(std::move(offers));
-    for (std::size_t r = 0; r < teams.size(); ++r)
-      addresses.push_back(value_or_throw(teams[r]->allocate(offered.of(r))));
-    test::Exchanged allocated(std::move(addresses));
-    for (std::size_t r = 0; r < teams.size(); ++r) {
-      if (Status status = teams[r]->connect(allocated.of(r)); !status.ok()) throw Error(status);
-    }
-  }
-
   std::mt19937_64 random_;
   WorldOptions options_;
   std::unique_ptr<PlanBuilder> builder_;

@@ -28,6 +28,9 @@ extern "C" {
                : native_requests().Name(HIPS_MAP(HIPS_ARGUMENT, first __VA_OPT__(, ) __VA_ARGS__)); \
   }
 #include "lib/mpi/signatures.def"
+#undef HIPS_REQUESTS_OF_request
+#undef HIPS_REQUESTS_OF_handle
+#undef HIPS_REQUESTS_OF_length
 
 // Elsewhere a handle of Fortran is the one of C.
 #ifdef HIPS_MPI_ABI_OPENMPI

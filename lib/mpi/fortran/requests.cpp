@@ -225,4 +225,7 @@ extern "C" {
   }                                                                                                         \
   HIPS_FORTRAN_NAMES(mpi_##name, MPI_##NAME, MPI_##Name)
 #include "lib/mpi/signatures.def"
+#undef HIPS_REQUESTS_OF_request
+#undef HIPS_REQUESTS_OF_handle
+#undef HIPS_REQUESTS_OF_length
 }
