@@ -65,8 +65,8 @@ HIPS_API hips_status_t hips_ps_table_destroy(hips_ps_table_t table);
 
 /*
  * Ends the calls of all ranks on the table and its communicator with HIPS_ERR_ABORTED, this rank and `text` (hips_comm_abort()),
- * and frees the table. For a rank that gives up: waits for nobody's call. Calls of other threads that wait end with that error; none
- * may begin. Null is allowed.
+ * and frees the table, its memory with the communicator. For a rank that gives up: waits for nobody's call. Calls of other threads
+ * that wait end with that error; none may begin. Null is allowed.
  */
 HIPS_API hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text);
 

@@ -17,6 +17,7 @@ using hips::Code;
 using hips::Status;
 using hips::comm::capi::guarded;
 using hips::comm::capi::null_argument;
+using hips::comm::capi::Shared;
 using hips::comm::capi::SharedHold;
 using hips::ps::Key;
 using hips::ps::MailKind;
@@ -26,18 +27,25 @@ using hips::ps::TableCall;
 
 struct hips_ps_table {
   struct Owned {
-    SharedHold comm;  ///< outlives the table
     hips::reduce::UserOpHold update;
     std::unique_ptr<RowTable> table;
   };
+  SharedHold comm;           ///< outlives the table
+  Shared* shared = nullptr;  ///< the same
   std::shared_ptr<Owned> owned = std::make_shared<Owned>();
   RowTable* table = nullptr;  ///< the same
-
-  /// For a call: another thread may abort the table meanwhile, which frees the handle.
-  [[nodiscard]] std::shared_ptr<RowTable> hold() const { return {owned, table}; }
 };
 
 namespace {
+
+/// For a call that may wait: another thread may abort the table meanwhile, and the program may have destroyed the communicator.
+struct TableHold {
+  SharedHold comm;
+  std::shared_ptr<RowTable> table;
+
+  explicit TableHold(const hips_ps_table& handle) : comm(*handle.shared), table(handle.owned, handle.table) {}
+  RowTable* operator->() const { return table.get(); }
+};
 
 struct Access {
   const char* name;
@@ -48,44 +56,59 @@ struct Access {
   void* out;
 };
 
-Status check(const Access& access, hips_ps_table_t table) {
+bool is_valid(const Access& access, hips_ps_table_t table) {
+  const bool needs_rows = access.kind != MailKind::kLocalize && access.kind != MailKind::kIntent;
+  return !hips::comm::in_forked_child() && table != nullptr &&
+         (access.num == 0 || (access.keys != nullptr && access.num <= UINT32_MAX &&
+                              (!needs_rows || access.given != nullptr || access.out != nullptr)));
+}
+
+/// What is wrong with it.
+Status why_invalid(const Access& access, hips_ps_table_t table) {
   if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
   if (table == nullptr) return null_argument(access.name, "table");
-  if (access.num == 0) return Status::success();
   if (access.keys == nullptr) return null_argument(access.name, "keys");
-  const bool needs_rows = access.kind != MailKind::kLocalize && access.kind != MailKind::kIntent;
-  if (needs_rows && access.given == nullptr && access.out == nullptr)
-    return null_argument(access.name, "rows");
   if (access.num > UINT32_MAX)
     return Status::error(Code::kInvalidArgument, fmt::format("{}: {} keys; at most {} are possible",
                                                              access.name, access.num, UINT32_MAX));
-  return Status::success();
+  return null_argument(access.name, "rows");
 }
 
 hips_status_t run(const Access& access, hips_ps_table_t handle) {
   return guarded([&]() -> Status {
-    if (Status status = check(access, handle); !status.ok()) return status;
-    const std::shared_ptr<RowTable> table = handle->hold();
     std::unique_ptr<TableCall> call;
-    Status status =
-        table->start(call, access.kind, {access.keys, access.num},
-                     static_cast<const std::byte*>(access.given), static_cast<std::byte*>(access.out));
-    return status.ok() && call ? table->wait(std::move(call)) : status;
+    Status status = is_valid(access, handle)
+                        ? handle->table->start(call, access.kind, {access.keys, access.num},
+                                               static_cast<const std::byte*>(access.given),
+                                               static_cast<std::byte*>(access.out))
+                        : why_invalid(access, handle);
+    // Most calls have ended: to hold the table would take them as long as to copy a row.
+    if (call) status = TableHold(*handle)->wait(std::move(call));
+    return status;
   });
 }
 
 hips_status_t start(const Access& access, hips_ps_table_t handle, hips_request_t* request) {
   return guarded([&]() -> Status {
-    if (Status status = check(access, handle); !status.ok()) return status;
+    if (!is_valid(access, handle)) return why_invalid(access, handle);
     if (request == nullptr) return null_argument(access.name, "request");
-    const std::shared_ptr<RowTable> table = handle->hold();
+    const TableHold table(*handle);
     return hips::ps::start_request<TableCall>(
-        table, *handle->owned->comm, request, [&](std::unique_ptr<TableCall>& call) {
+        table.table, *table.comm, request, [&](std::unique_ptr<TableCall>& call) {
           return table->start(call, access.kind, {access.keys, access.num},
                               static_cast<const std::byte*>(access.given),
                               static_cast<std::byte*>(access.out));
         });
   });
+}
+
+hips_ps_table* complete(std::unique_ptr<hips_ps_table> handle, const hips_comm& comm,
+                        std::unique_ptr<RowTable> made) {
+  handle->comm = SharedHold(*comm.shared);
+  handle->shared = &*comm.shared;
+  handle->table = made.get();
+  handle->owned->table = std::move(made);
+  return handle.release();
 }
 
 }  // namespace
@@ -112,19 +135,15 @@ hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_config_t* con
                             .staleness = config->staleness,
                             .replicas_per_node = config->replicas_per_node};
     auto handle = std::make_unique<hips_ps_table>();
-    hips_ps_table::Owned& owned = *handle->owned;
-    owned.update = hips::reduce::UserOpHold(options.type.update);
+    handle->owned->update = hips::reduce::UserOpHold(options.type.update);
     // What is wrong with the type is reported on all ranks.
     if (config->first_row != nullptr && options.type.problem().empty()) {
       const auto* row = static_cast<const std::byte*>(config->first_row);
       options.first_row.assign(row, row + options.type.bytes());
     }
-    owned.comm = SharedHold(*comm->shared);
     auto made = RowTable::create(*comm->shared->communicator, std::move(options));
     if (!made) return made.error();
-    owned.table = std::move(*made);
-    handle->table = owned.table.get();
-    *table = handle.release();
+    *table = complete(std::move(handle), *comm, std::move(*made));
     return Status::success();
   });
 }
@@ -136,17 +155,13 @@ hips_status_t hips_ps_table_recover(hips_comm_t comm, hips_ps_table_t failed, hi
     if (comm == nullptr) return null_argument("hips_ps_table_recover", "comm");
     if (failed == nullptr) return null_argument("hips_ps_table_recover", "failed");
     if (table == nullptr) return null_argument("hips_ps_table_recover", "table");
-    const std::shared_ptr<RowTable> old = failed->hold();
+    const TableHold old(*failed);
     auto handle = std::make_unique<hips_ps_table>();
-    hips_ps_table::Owned& owned = *handle->owned;
-    owned.update = hips::reduce::UserOpHold(old->options().type.update);
-    owned.comm = SharedHold(*comm->shared);
-    auto made = hips::ps::recover(*comm->shared->communicator, *old);
+    handle->owned->update = hips::reduce::UserOpHold(old->options().type.update);
+    auto made = hips::ps::recover(*comm->shared->communicator, *old.table);
     if (!made) return made.error();
-    owned.table = std::move(made->table);
-    handle->table = owned.table.get();
     if (num_lost != nullptr) *num_lost = made->num_lost;
-    *table = handle.release();
+    *table = complete(std::move(handle), *comm, std::move(made->table));
     return Status::success();
   });
 }
@@ -154,12 +169,9 @@ hips_status_t hips_ps_table_recover(hips_comm_t comm, hips_ps_table_t failed, hi
 hips_status_t hips_ps_table_destroy(hips_ps_table_t table) {
   return guarded([&]() -> Status {
     if (table == nullptr) return Status::success();
+    // In a forked child the threads and connections are the parent's.
+    if (Status status = hips::comm::check_not_forked(); !status.ok()) return status;
     const std::unique_ptr<hips_ps_table> owned(table);
-    if (Status status = hips::comm::check_not_forked(); !status.ok()) {
-      // The threads and connections are the parent's.
-      new std::shared_ptr<hips_ps_table::Owned>(std::move(owned->owned));  // NOLINT
-      return status;
-    }
     return owned->table->leave();
   });
 }
@@ -168,8 +180,11 @@ hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text) {
   return guarded([&]() -> Status {
     if (table == nullptr) return Status::success();
     if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
-    const std::unique_ptr<hips_ps_table> owned(table);
-    return owned->owned->comm->communicator->abort(text != nullptr ? text : "");
+    const SharedHold comm = std::move(table->comm);
+    Status status = comm->communicator->abort(text != nullptr ? text : "");
+    // Another thread may still be in a call of it.
+    comm->keep(std::shared_ptr<hips_ps_table>(table));
+    return status;
   });
 }
 
@@ -193,9 +208,9 @@ hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys,
                                     unsigned char* here) {
   return guarded([&]() -> Status {
     const Access access{"hips_ps_pull_if_local", MailKind::kPull, keys, num, nullptr, rows};
-    if (Status status = check(access, table); !status.ok()) return status;
+    if (!is_valid(access, table)) return why_invalid(access, table);
     if (here == nullptr && num > 0) return null_argument(access.name, "here");
-    const std::shared_ptr<RowTable> held = table->hold();
+    const TableHold held(*table);
     return held->pull_if_local({keys, num}, static_cast<std::byte*>(rows), here);
   });
 }
@@ -204,8 +219,8 @@ hips_status_t hips_ps_intent(hips_ps_table_t table, const uint64_t* keys, size_t
                              uint64_t end) {
   return guarded([&]() -> Status {
     const Access access{"hips_ps_intent", MailKind::kIntent, keys, num, nullptr, nullptr};
-    if (Status status = check(access, table); !status.ok()) return status;
-    const std::shared_ptr<RowTable> held = table->hold();
+    if (!is_valid(access, table)) return why_invalid(access, table);
+    const TableHold held(*table);
     return held->intent({keys, num}, start, end);
   });
 }
@@ -214,7 +229,7 @@ hips_status_t hips_ps_advance_clock(hips_ps_table_t table) {
   return guarded([&]() -> Status {
     if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
     if (table == nullptr) return null_argument("hips_ps_advance_clock", "table");
-    const std::shared_ptr<RowTable> held = table->hold();
+    const TableHold held(*table);
     return held->advance_clock();
   });
 }

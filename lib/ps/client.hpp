@@ -77,6 +77,7 @@ class Client {
   [[nodiscard]] std::uint64_t all_clocks() const { return all_clocks_.load(std::memory_order_acquire); }
   /// Errors   kMismatch: an answer to nothing.
   Status on_mail(Rank from, const Batch& batch);
+  [[nodiscard]] std::size_t row_bytes() const { return row_bytes_; }
   [[nodiscard]] std::uint64_t num_outstanding() const { return routes_.num_outstanding(); }
   /// Rows that this rank has asked for by localize, which are in none of the former.
   [[nodiscard]] std::uint64_t num_moving() const { return num_moving_.load(std::memory_order_relaxed); }

@@ -64,14 +64,6 @@ Status RowTable::begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimits 
   return driver_.start(std::move(mail), spin, serves);
 }
 
-Status RowTable::check_keys(std::span<const Key> keys) const {
-  for (const Key key : keys)
-    if (key >= options_.num_keys)
-      return Status::error(Code::kInvalidArgument,
-                           fmt::format("table: key {} is out of range [0, {})", key, options_.num_keys));
-  return Status::success();
-}
-
 /// Uses each key's row. False: the table has failed.
 template <typename Use>
 bool RowTable::use_local(std::span<const Key> keys, Use&& use) {
@@ -96,20 +88,22 @@ bool RowTable::use_local(std::span<const Key> keys, Use&& use) {
 /// The same; lists the keys whose rows are not here, by their positions.
 bool RowTable::use_local(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,
                          std::vector<std::uint32_t>& absent) {
-  const std::size_t row_bytes = options_.type.bytes();
+  const std::size_t row_bytes = client_->row_bytes();
   const auto note = [&](Found found, std::size_t i) {
     if (found == Found::kAbsent) absent.push_back(static_cast<std::uint32_t>(i));
     return found;
   };
   switch (kind) {
     case MailKind::kPull:
-      return use_local(keys, [&](std::size_t i, const RowStore::Place& place) {
-        return note(client_->pull(keys[i], place, out + i * row_bytes), i);
-      });
+      return use_local(
+          keys, [&](std::size_t i, const RowStore::Place& place) __attribute__((always_inline)) {
+            return note(client_->pull(keys[i], place, out + i * row_bytes), i);
+          });
     case MailKind::kPush:
-      return use_local(keys, [&](std::size_t i, const RowStore::Place& place) {
-        return note(client_->push(keys[i], place, given + i * row_bytes), i);
-      });
+      return use_local(
+          keys, [&](std::size_t i, const RowStore::Place& place) __attribute__((always_inline)) {
+            return note(client_->push(keys[i], place, given + i * row_bytes), i);
+          });
     case MailKind::kSet:
       return use_local(keys, [&](std::size_t i, const RowStore::Place& place) {
         return note(client_->set(keys[i], place, given + i * row_bytes), i);
@@ -121,34 +115,51 @@ bool RowTable::use_local(MailKind kind, std::span<const Key> keys, const std::by
   }
 }
 
-Status RowTable::begin_call(std::span<const Key> keys) {
+bool RowTable::may_begin(std::span<const Key> keys) {
   // A rank whose rows are all here sends nothing, and hears of a failure from nobody else.
   const std::uint32_t starts = num_starts_.load(std::memory_order_relaxed) + 1;
   num_starts_.store(starts, std::memory_order_relaxed);
   if (starts % kStartsPerLook == 0) (void)driver_.look_for_failure();
+  if (driver_.failed()) return false;
+  const std::uint64_t num_keys = options_.num_keys;
+  return std::all_of(keys.begin(), keys.end(), [num_keys](Key key) { return key < num_keys; });
+}
+
+/// may_begin() was false.
+Status RowTable::why_not(std::span<const Key> keys) {
   if (driver_.failed()) return failure();
-  return check_keys(keys);
+  const auto wrong =
+      std::find_if(keys.begin(), keys.end(), [&](Key key) { return key >= options_.num_keys; });
+  return Status::error(Code::kInvalidArgument,
+                       fmt::format("table: key {} is out of range [0, {})", *wrong, options_.num_keys));
 }
 
 Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
                        const std::byte* given, std::byte* out) {
-  if (Status status = begin_call(keys); !status.ok()) return status;
+  return may_begin(keys) ? use(call, kind, keys, given, out) : why_not(keys);
+}
+
+Status RowTable::use(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
+                     const std::byte* given, std::byte* out) {
+  Status status;
   try {
     std::vector<std::uint32_t> remote;
-    if (!use_local(kind, keys, given, out, remote)) return failure();
-    if (remote.empty()) return Status::success();
-    auto made = std::make_unique<TableCall>();
-    made->kind = kind;
-    made->out = out;
-    made->num_keys = keys.size();
-    Status status = ask(*made, keys, remote, given);
-    if (status.ok()) call = std::move(made);
-    return status;
+    if (!use_local(kind, keys, given, out, remote)) {
+      status = failure();
+    } else if (!remote.empty()) {
+      auto made = std::make_unique<TableCall>();
+      made->kind = kind;
+      made->out = out;
+      made->num_keys = keys.size();
+      status = ask(*made, keys, remote, given);
+      if (status.ok()) call = std::move(made);
+    }
   } catch (const std::bad_alloc&) {
     // Rows that are here have been used: the call must not be repeated.
     driver_.fail_for_want_of_memory();
-    return failure();
+    status = failure();
   }
+  return status;
 }
 
 Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
@@ -161,7 +172,7 @@ Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const
 }
 
 Status RowTable::pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here) {
-  if (Status status = begin_call(keys); !status.ok()) return status;
+  if (!may_begin(keys)) return why_not(keys);
   if (driver_.mail().has_unsent()) (void)driver_.step();
   std::vector<std::uint32_t> absent;
   const bool used = use_local(MailKind::kPull, keys, nullptr, out, absent);
@@ -207,7 +218,7 @@ Status RowTable::wait(std::unique_ptr<TableCall> call) {
 }
 
 Status RowTable::intent(std::span<const Key> keys, std::uint64_t start, std::uint64_t end) {
-  if (Status status = begin_call(keys); !status.ok()) return status;
+  if (!may_begin(keys)) return why_not(keys);
   if (end < start)
     return Status::error(
         Code::kInvalidArgument,

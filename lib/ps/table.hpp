@@ -88,8 +88,10 @@ class RowTable {
   Status set_up();
   Status set_up(comm::SetUpExchanges& exchanges);
   Status begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimits spin);
-  Status begin_call(std::span<const Key> keys);
-  Status check_keys(std::span<const Key> keys) const;
+  [[nodiscard]] bool may_begin(std::span<const Key> keys);
+  [[nodiscard]] Status why_not(std::span<const Key> keys);
+  Status use(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
+             const std::byte* given, std::byte* out);
   template <typename Use>
   bool use_local(std::span<const Key> keys, Use&& use);
   bool use_local(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,

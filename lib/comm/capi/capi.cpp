@@ -57,8 +57,7 @@ Status& last_error() {
   return status;
 }
 
-hips_status_t finish(const Status& status) noexcept {
-  if (status.ok()) return HIPS_OK;
+hips_status_t finish_failed(const Status& status) noexcept {
   Status& last = last_error();
   try {
     last = status;

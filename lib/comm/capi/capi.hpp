@@ -3,10 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <hips/hips.h>
 
@@ -54,6 +56,12 @@ class Shared {
     return before;
   }
 
+  /// Keeps an object until this one ends: another thread may be using it.
+  void keep(std::shared_ptr<void> object) {
+    const std::lock_guard lock(keeping_);
+    kept_.push_back(std::move(object));
+  }
+
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<Coalescer> coalescer;  ///< made by the first call that needs it
   SectionsCache sections;
@@ -63,6 +71,8 @@ class Shared {
   const bool single_;
   std::atomic<std::size_t> holders_{0};
   std::atomic<hips_request*> spare_{nullptr};
+  std::mutex keeping_;
+  std::vector<std::shared_ptr<void>> kept_;
 };
 
 /// One of the holders of a Shared.
@@ -89,8 +99,11 @@ class SharedHold {
 
 /// What hips_last_error() and hips_last_error_info() give this thread.
 Status& last_error();
-/// Records a failure as the last error; gives the code.
-hips_status_t finish(const Status& status) noexcept;
+/// Records a failure as the last error; gives its code.
+hips_status_t finish_failed(const Status& failure) noexcept;
+inline hips_status_t finish(const Status& status) noexcept {
+  return status.ok() ? HIPS_OK : finish_failed(status);
+}
 hips_status_t finish_out_of_memory() noexcept;
 
 /// Runs a call that gives a Status; no exception leaves the C API.

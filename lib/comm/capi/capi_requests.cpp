@@ -137,6 +137,7 @@ Shared::Shared(std::unique_ptr<Communicator> made)
 
 Shared::~Shared() {
   delete spare_.load();
+  kept_.clear();
   coalescer.reset();
   SpareCommunicators::process().retire(std::move(communicator));
 }
