@@ -60,6 +60,7 @@ Result<RowStore> RowStore::over(SharedMemory memory) {
   store.overflow_ = store.buckets_ + store.header_->max_buckets;
   store.slots_ = reinterpret_cast<std::byte*>(store.overflow_ + store.header_->max_buckets);
   store.slot_bytes_ = store.header_->slot_bytes;
+  store.fetched_bytes_ = std::min<std::size_t>(store.slot_bytes_, 320);
   store.row_offset_ = store.header_->row_offset;
   return store;
 }

@@ -81,10 +81,7 @@ class RowStore {
     place.row_ = find_in(*place.bucket_, place.hash_, key);
     if (place.row_ == nullptr) return;
     __builtin_prefetch(place.row_);
-    // The processor itself foresees the rest of long rows.
-    if (slot_bytes_ > 64)
-      for (std::size_t at = 64; at < std::min<std::size_t>(slot_bytes_, 320); at += 64)
-        __builtin_prefetch(place.row_ + at);
+    for (std::size_t at = 64; at < fetched_bytes_; at += 64) __builtin_prefetch(place.row_ + at);
   }
   [[nodiscard]] Place place_of(Key key) const {
     Place place;
@@ -359,6 +356,8 @@ class RowStore {
   Bucket* overflow_ = nullptr;
   std::byte* slots_ = nullptr;
   std::size_t slot_bytes_ = 0, row_offset_ = 0;
+  std::size_t fetched_bytes_ =
+      0;  ///< of a row that is looked for; the processor itself foresees the rest of long ones
   const std::byte *ready_buckets_ = nullptr, *ready_slots_ = nullptr;  ///< the owner's, of prepare()
   std::function<bool()> given_up_ = [] { return false; };
 };

@@ -42,6 +42,7 @@ struct RowType {
     const auto* const from = reinterpret_cast<const T*>(pushed);
     const std::size_t num = count;
     std::size_t i = 0;
+#pragma GCC unroll 4
     for (; i + kElements <= num; i += kElements)
       *reinterpret_cast<Vector*>(to + i) += *reinterpret_cast<const Vector*>(from + i);
     for (; i < num; ++i) to[i] += from[i];

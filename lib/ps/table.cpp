@@ -121,8 +121,9 @@ bool RowTable::may_begin(std::span<const Key> keys) {
   num_starts_.store(starts, std::memory_order_relaxed);
   if (starts % kStartsPerLook == 0) (void)driver_.look_for_failure();
   if (driver_.failed()) return false;
-  const std::uint64_t num_keys = options_.num_keys;
-  return std::all_of(keys.begin(), keys.end(), [num_keys](Key key) { return key < num_keys; });
+  bool all_exist = true;
+  for (const Key key : keys) all_exist &= key < options_.num_keys;
+  return all_exist;
 }
 
 /// may_begin() was false.
