@@ -188,11 +188,15 @@ hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text) {
   });
 }
 
-hips_status_t hips_ps_pull(hips_ps_table_t table, const uint64_t* keys, size_t num, void* rows) {
+// Flat: most calls take no longer than some functions.
+
+[[gnu::flatten]] hips_status_t hips_ps_pull(hips_ps_table_t table, const uint64_t* keys, size_t num,
+                                            void* rows) {
   return run({"hips_ps_pull", MailKind::kPull, keys, num, nullptr, rows}, table);
 }
 
-hips_status_t hips_ps_push(hips_ps_table_t table, const uint64_t* keys, size_t num, const void* rows) {
+[[gnu::flatten]] hips_status_t hips_ps_push(hips_ps_table_t table, const uint64_t* keys, size_t num,
+                                            const void* rows) {
   return run({"hips_ps_push", MailKind::kPush, keys, num, rows, nullptr}, table);
 }
 

@@ -88,14 +88,16 @@ class RowTable {
   Status set_up();
   Status set_up(comm::SetUpExchanges& exchanges);
   Status begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimits spin);
-  [[nodiscard]] bool may_begin(std::span<const Key> keys);
+  // Inlined: most calls take no longer than some functions.
+  [[gnu::always_inline]] inline bool may_begin(std::span<const Key> keys);
   [[nodiscard]] Status why_not(std::span<const Key> keys);
-  Status use(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
-             const std::byte* given, std::byte* out);
+  [[gnu::always_inline]] inline Status use(std::unique_ptr<TableCall>& call, MailKind kind,
+                                           std::span<const Key> keys, const std::byte* given, std::byte* out);
   template <typename Use>
-  bool use_local(std::span<const Key> keys, Use&& use);
-  bool use_local(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,
-                 std::vector<std::uint32_t>& absent);
+  [[gnu::always_inline]] inline bool use_local(std::span<const Key> keys, Use&& use);
+  [[gnu::always_inline]] inline bool use_local(MailKind kind, std::span<const Key> keys,
+                                               const std::byte* given, std::byte* out,
+                                               std::vector<std::uint32_t>& absent);
   Status ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
              const std::byte* given);
   Status receive(Rank from, std::span<const std::byte> batches);
