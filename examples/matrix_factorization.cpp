@@ -80,6 +80,7 @@ std::vector<Rating> generated(const Columns& columns) {
 
 /// One step of gradient descent on an entry; `rows` are w[i] and h[j]. Gives the error before it.
 double step(const Rating& entry, const double* __restrict rows, double* __restrict changes) {
+  static_assert(kRank % 4 == 0);
   double sums[4] = {};
   for (std::size_t k = 0; k < kRank; k += 4)
     for (std::size_t i = 0; i < 4; ++i) sums[i] += rows[k + i] * rows[kRank + k + i];

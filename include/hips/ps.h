@@ -59,14 +59,15 @@ HIPS_API hips_status_t hips_ps_table_create(hips_comm_t comm, const hips_ps_conf
 
 /*
  * Waits until all ranks call it, then frees the table. Collective. No call may be outstanding. Null is allowed. The handle is freed
- * whatever is returned. On a failed table it waits for nobody, and returns the failure.
+ * whatever is returned, but in a child of fork(), where nothing is. On a failed table it waits for nobody, and returns the failure.
  */
 HIPS_API hips_status_t hips_ps_table_destroy(hips_ps_table_t table);
 
 /*
  * Ends the calls of all ranks on the table and its communicator with HIPS_ERR_ABORTED, this rank and `text` (hips_comm_abort()),
- * and frees the table, its memory with the communicator. For a rank that gives up: waits for nobody's call. Calls of other threads
- * that wait end with that error; none may begin. Null is allowed.
+ * and ends the handle. For a rank that gives up: waits for nobody's call. Calls of other threads that wait end with that error; none
+ * may begin. Null is allowed. Rows, connections and the serving thread stay until the communicator is destroyed: do that once the
+ * calls of other threads have ended; where it was destroyed before, they stay until the process ends.
  */
 HIPS_API hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text);
 

@@ -313,13 +313,15 @@ Status Communicator::run_with_memory(const CallArgs& args) {
 Status Communicator::call(const CallArgs& args) {
   // Fast path: per-call overhead dominates small messages, so errors are described on the slow path only.
   if (in_forked_child()) return check_not_forked();
-  if (!is_valid_allreduce(args)) return call_checked(args);
-  return execute(args);
+  const bool is_plain = are_valid(args, rank_, size_) && !is_user(args.op) && !is_bytes(args.type);
+  return is_plain ? execute(args) : call_checked(args);
 }
 
 Status Communicator::check(const CallArgs& args) const {
-  Status status = check_arguments(args, rank_, size_);
-  return status.ok() && is_bytes(args.type) ? backend_->refuse(args) : status;
+  if (!are_valid(args, rank_, size_)) {
+    if (Status status = check_arguments(args, rank_, size_); !status.ok()) return status;
+  }
+  return is_bytes(args.type) ? backend_->refuse(args) : Status::success();
 }
 
 Status Communicator::call_checked(const CallArgs& args) {

@@ -230,7 +230,7 @@ class Communicator final {
   /// The time between two ticks of a wait.
   [[nodiscard]] std::int64_t tick_ns() const;
   [[nodiscard]] Status check(const CallArgs& args) const;
-  /// The slow path, for calls that is_valid_allreduce() does not accept.
+  /// For calls that are wrong, or that use user-defined operations or types of bytes.
   [[gnu::noinline]] Status call_checked(const CallArgs& args);
   /// Inlined into both paths: per-call overhead dominates small messages.
   [[gnu::always_inline]] inline Status execute(const CallArgs& args);

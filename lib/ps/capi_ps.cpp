@@ -2,7 +2,9 @@
 
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,25 +27,24 @@ using hips::ps::RowTable;
 using hips::ps::RowTableOptions;
 using hips::ps::TableCall;
 
-struct hips_ps_table {
+struct hips_ps_table : Shared::Kept {
   struct Owned {
     hips::reduce::UserOpHold update;
     std::unique_ptr<RowTable> table;
   };
-  SharedHold comm;           ///< outlives the table
-  Shared* shared = nullptr;  ///< the same
+  SharedHold comm;  ///< outlives the table
   std::shared_ptr<Owned> owned = std::make_shared<Owned>();
   RowTable* table = nullptr;  ///< the same
 };
 
 namespace {
 
-/// For a call that may wait: another thread may abort the table meanwhile, and the program may have destroyed the communicator.
+/// For a call that may wait: another thread may abort the table meanwhile, and destroy the communicator.
 struct TableHold {
   SharedHold comm;
   std::shared_ptr<RowTable> table;
 
-  explicit TableHold(const hips_ps_table& handle) : comm(*handle.shared), table(handle.owned, handle.table) {}
+  explicit TableHold(const hips_ps_table& handle) : comm(*handle.comm), table(handle.owned, handle.table) {}
   RowTable* operator->() const { return table.get(); }
 };
 
@@ -76,14 +77,19 @@ Status why_invalid(const Access& access, hips_ps_table_t table) {
 
 hips_status_t run(const Access& access, hips_ps_table_t handle) {
   return guarded([&]() -> Status {
-    std::unique_ptr<TableCall> call;
-    Status status = is_valid(access, handle)
-                        ? handle->table->start(call, access.kind, {access.keys, access.num},
-                                               static_cast<const std::byte*>(access.given),
-                                               static_cast<std::byte*>(access.out))
-                        : why_invalid(access, handle);
-    // Most calls have ended: to hold the table would take them as long as to copy a row.
-    if (call) status = TableHold(*handle)->wait(std::move(call));
+    const std::span<const Key> keys(access.keys, access.num);
+    const auto* given = static_cast<const std::byte*>(access.given);
+    auto* out = static_cast<std::byte*>(access.out);
+    std::vector<std::uint32_t> remote;
+    Status status = is_valid(access, handle) ? handle->table->use(access.kind, keys, given, out, remote)
+                                             : why_invalid(access, handle);
+    // Most calls have ended. To hold the table would cost them as much as copying a row.
+    if (!remote.empty()) {
+      const TableHold table(*handle);
+      std::unique_ptr<TableCall> call;
+      status = table->ask(call, access.kind, keys, given, out, remote);
+      if (call) status = table->wait(std::move(call));
+    }
     return status;
   });
 }
@@ -105,7 +111,6 @@ hips_status_t start(const Access& access, hips_ps_table_t handle, hips_request_t
 hips_ps_table* complete(std::unique_ptr<hips_ps_table> handle, const hips_comm& comm,
                         std::unique_ptr<RowTable> made) {
   handle->comm = SharedHold(*comm.shared);
-  handle->shared = &*comm.shared;
   handle->table = made.get();
   handle->owned->table = std::move(made);
   return handle.release();
@@ -180,15 +185,14 @@ hips_status_t hips_ps_table_abort(hips_ps_table_t table, const char* text) {
   return guarded([&]() -> Status {
     if (table == nullptr) return Status::success();
     if (hips::comm::in_forked_child()) return hips::comm::check_not_forked();
-    const SharedHold comm = std::move(table->comm);
-    Status status = comm->communicator->abort(text != nullptr ? text : "");
+    const SharedHold comm(*table->comm);
     // Another thread may still be in a call of it.
-    comm->keep(std::shared_ptr<hips_ps_table>(table));
-    return status;
+    comm->keep(std::unique_ptr<hips_ps_table>(table));
+    return comm->communicator->abort(text != nullptr ? text : "");
   });
 }
 
-// Flat: most calls take no longer than some functions.
+// Flattened: most calls end after some tens of nanoseconds, of which calls of functions would be a large part.
 
 [[gnu::flatten]] hips_status_t hips_ps_pull(hips_ps_table_t table, const uint64_t* keys, size_t num,
                                             void* rows) {
@@ -214,8 +218,7 @@ hips_status_t hips_ps_pull_if_local(hips_ps_table_t table, const uint64_t* keys,
     const Access access{"hips_ps_pull_if_local", MailKind::kPull, keys, num, nullptr, rows};
     if (!is_valid(access, table)) return why_invalid(access, table);
     if (here == nullptr && num > 0) return null_argument(access.name, "here");
-    const TableHold held(*table);
-    return held->pull_if_local({keys, num}, static_cast<std::byte*>(rows), here);
+    return table->table->pull_if_local({keys, num}, static_cast<std::byte*>(rows), here);
   });
 }
 
@@ -224,8 +227,7 @@ hips_status_t hips_ps_intent(hips_ps_table_t table, const uint64_t* keys, size_t
   return guarded([&]() -> Status {
     const Access access{"hips_ps_intent", MailKind::kIntent, keys, num, nullptr, nullptr};
     if (!is_valid(access, table)) return why_invalid(access, table);
-    const TableHold held(*table);
-    return held->intent({keys, num}, start, end);
+    return table->table->intent({keys, num}, start, end);
   });
 }
 

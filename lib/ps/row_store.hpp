@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -356,8 +355,8 @@ class RowStore {
   Bucket* overflow_ = nullptr;
   std::byte* slots_ = nullptr;
   std::size_t slot_bytes_ = 0, row_offset_ = 0;
-  std::size_t fetched_bytes_ =
-      0;  ///< of a row that is looked for; the processor itself foresees the rest of long ones
+  /// Of a row that is looked for. The processor itself foresees the rest of a long one.
+  std::size_t fetched_bytes_ = 0;
   const std::byte *ready_buckets_ = nullptr, *ready_slots_ = nullptr;  ///< the owner's, of prepare()
   std::function<bool()> given_up_ = [] { return false; };
 };

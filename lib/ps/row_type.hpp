@@ -35,7 +35,7 @@ struct RowType {
  private:
   template <typename T>
   void add(std::byte* row, const std::byte* pushed) const {
-    // Of a loop of unknown length the compiler makes vectors only where it may take much room for it.
+    // At -O2 GCC does not vectorize a loop of unknown length.
     using Vector [[gnu::vector_size(16), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
     constexpr std::size_t kElements = sizeof(Vector) / sizeof(T);
     auto* const to = reinterpret_cast<T*>(row);

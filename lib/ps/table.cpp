@@ -131,45 +131,55 @@ Status RowTable::why_not(std::span<const Key> keys) {
   if (driver_.failed()) return failure();
   const auto wrong =
       std::find_if(keys.begin(), keys.end(), [&](Key key) { return key >= options_.num_keys; });
+  const std::string named = wrong != keys.end() ? std::to_string(*wrong) : "that changed during the call";
   return Status::error(Code::kInvalidArgument,
-                       fmt::format("table: key {} is out of range [0, {})", *wrong, options_.num_keys));
+                       fmt::format("table: key {} is out of range [0, {})", named, options_.num_keys));
 }
 
 Status RowTable::start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
                        const std::byte* given, std::byte* out) {
-  return may_begin(keys) ? use(call, kind, keys, given, out) : why_not(keys);
+  std::vector<std::uint32_t> remote;
+  Status status = use(kind, keys, given, out, remote);
+  return remote.empty() ? status : ask(call, kind, keys, given, out, remote);
 }
 
-Status RowTable::use(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
-                     const std::byte* given, std::byte* out) {
+Status RowTable::use(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,
+                     std::vector<std::uint32_t>& remote) {
   Status status;
   try {
-    std::vector<std::uint32_t> remote;
-    if (!use_local(kind, keys, given, out, remote)) {
+    if (!may_begin(keys)) {
+      status = why_not(keys);
+    } else if (!use_local(kind, keys, given, out, remote)) {
+      remote.clear();
       status = failure();
-    } else if (!remote.empty()) {
-      auto made = std::make_unique<TableCall>();
-      made->kind = kind;
-      made->out = out;
-      made->num_keys = keys.size();
-      status = ask(*made, keys, remote, given);
-      if (status.ok()) call = std::move(made);
     }
   } catch (const std::bad_alloc&) {
     // Rows that are here have been used: the call must not be repeated.
+    remote.clear();
     driver_.fail_for_want_of_memory();
     status = failure();
   }
   return status;
 }
 
-Status RowTable::ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
-                     const std::byte* given) {
-  const auto has_room = [&] {
-    return client_->num_outstanding() + client_->num_moving() <= kMostOutstanding;
-  };
-  if (!has_room()) driver_.wait_until(has_room, "answers to earlier calls");
-  return driver_.send([&] { client_->ask(call, keys, positions, given); });
+Status RowTable::ask(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
+                     const std::byte* given, std::byte* out, std::span<const std::uint32_t> remote) {
+  try {
+    auto made = std::make_unique<TableCall>();
+    made->kind = kind;
+    made->out = out;
+    made->num_keys = keys.size();
+    const auto has_room = [&] {
+      return client_->num_outstanding() + client_->num_moving() <= kMostOutstanding;
+    };
+    if (!has_room()) driver_.wait_until(has_room, "answers to earlier calls");
+    Status status = driver_.send([&] { client_->ask(*made, keys, remote, given); });
+    if (status.ok()) call = std::move(made);
+    return status;
+  } catch (const std::bad_alloc&) {
+    driver_.fail_for_want_of_memory();
+    return failure();
+  }
 }
 
 Status RowTable::pull_if_local(std::span<const Key> keys, std::byte* out, unsigned char* here) {

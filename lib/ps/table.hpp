@@ -51,6 +51,12 @@ class RowTable {
   /// Errors   kInvalidArgument: a key is out of range; the call did not take place. The failure of the table.
   Status start(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
                const std::byte* given, std::byte* out);
+  // The two parts of start().
+  /// Uses the rows that this node has, and waits for nobody. `remote`: the positions of the other keys, which the caller asks for.
+  Status use(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,
+             std::vector<std::uint32_t>& remote);
+  Status ask(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
+             const std::byte* given, std::byte* out, std::span<const std::uint32_t> remote);
   /// Makes progress; true if the call has ended or the table has failed.
   bool test(const TableCall& call);
   /// Blocks until the call has ended, and returns how. Frees it.
@@ -88,18 +94,14 @@ class RowTable {
   Status set_up();
   Status set_up(comm::SetUpExchanges& exchanges);
   Status begin_to_serve(std::unique_ptr<TransportMail> mail, SpinLimits spin);
-  // Inlined: most calls take no longer than some functions.
+  // Inlined: most calls end after some tens of nanoseconds, of which calls of functions would be a large part.
   [[gnu::always_inline]] inline bool may_begin(std::span<const Key> keys);
   [[nodiscard]] Status why_not(std::span<const Key> keys);
-  [[gnu::always_inline]] inline Status use(std::unique_ptr<TableCall>& call, MailKind kind,
-                                           std::span<const Key> keys, const std::byte* given, std::byte* out);
   template <typename Use>
   [[gnu::always_inline]] inline bool use_local(std::span<const Key> keys, Use&& use);
   [[gnu::always_inline]] inline bool use_local(MailKind kind, std::span<const Key> keys,
                                                const std::byte* given, std::byte* out,
                                                std::vector<std::uint32_t>& absent);
-  Status ask(TableCall& call, std::span<const Key> keys, std::span<const std::uint32_t> positions,
-             const std::byte* given);
   Status receive(Rank from, std::span<const std::byte> batches);
 
   comm::Communicator& members_;

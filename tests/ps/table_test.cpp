@@ -15,6 +15,7 @@
 #include <hips/ps.hpp>
 #include <hips/ps_downpour.hpp>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -496,6 +497,60 @@ TEST(Table, IsThereUntilACallOfAnotherThreadHasEndedWhenItIsAborted) {
     hips_ps_table_abort(table, "no more");
     other.join();
     return status == HIPS_ERR_ABORTED ? "right" : "status " + std::to_string(status);
+  });
+}
+
+/// A table whose rows are all on one node, for calls of the C API; null: it cannot be made.
+hips_ps_table_t local_table(const Communicator& comm) {
+  hips_ps_config_t config = HIPS_PS_CONFIG_INIT;
+  config.num_keys = 10;
+  hips_ps_table_t table = nullptr;
+  return hips_ps_table_create(comm.handle(), &config, &table) == HIPS_OK ? table : nullptr;
+}
+
+TEST(Table, IsThereForCallsThatBeginAsItIsAborted) {
+  for (const bool comm_ends_first : {false, true}) {
+    expect_everywhere("right", [=](int) -> std::string {
+      std::optional<Communicator> comm(Communicator::from_environment());
+      hips_ps_table_t table = local_table(*comm);
+      if (table == nullptr) return hips_last_error();
+      (void)error_text([&] { comm->barrier(); });  // another rank may have aborted it
+      if (comm_ends_first) comm.reset();
+      std::atomic<bool> calls{false};
+      hips_status_t status = HIPS_OK;
+      std::thread other([&] {
+        const std::uint64_t keys[] = {1, 2};
+        float rows[2];
+        while (status == HIPS_OK) {
+          status = hips_ps_push(table, keys, 2, rows);
+          if (status == HIPS_OK) status = hips_ps_pull(table, keys, 2, rows);
+          calls = true;
+        }
+      });
+      while (!calls) std::this_thread::yield();
+      hips_ps_table_abort(table, "no more");
+      other.join();
+      return status == HIPS_ERR_ABORTED ? "right" : "status " + std::to_string(status);
+    });
+  }
+}
+
+TEST(Table, ThatWasAbortedEndsWithTheCommunicatorAlsoInAForkedChild) {
+  expect_everywhere("right", [](int) -> std::string {
+    std::optional<Communicator> comm(Communicator::from_environment());
+    hips_ps_table_t table = local_table(*comm);
+    if (table == nullptr) return hips_last_error();
+    (void)error_text([&] { comm->barrier(); });  // another rank may have aborted it
+    hips_ps_table_abort(table, "no more");
+    const pid_t child = fork();
+    if (child == 0) {
+      comm.reset();
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    comm.reset();
+    return status == 0 ? "right" : "the child ended with " + std::to_string(status);
   });
 }
 

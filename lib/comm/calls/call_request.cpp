@@ -17,9 +17,7 @@ CallRequest::~CallRequest() {
 Status CallRequest::renew(const CallArgs& args) {
   // The check and what was prepared hold for the same call again; but a user's function may have been freed meanwhile.
   if (is_set_ && args == args_ && !is_user(args.op)) return Status::success();
-  if (!is_valid_allreduce(args)) {
-    if (Status status = communicator_.check(args); !status.ok()) return status;
-  }
+  if (Status status = communicator_.check(args); !status.ok()) return status;
   return set(args);
 }
 

@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <hips/hips.h>
 
@@ -21,10 +20,9 @@
 /// capi_calls.cpp (collectives), capi_ops.cpp (user-defined operations), capi_requests.cpp.
 namespace hips::comm::capi {
 
-/// A communicator, and what its next call can reuse. Owned by its handle and by the requests that the program
-/// holds: destroyed with the last of them.
+/// A communicator, and what its next call can reuse. Owned by its handle and by its requests: destroyed with the last of them.
 ///
-/// Threads  as the communicator's thread mode says; hold(), let_go() and swap_spare() from several at once.
+/// Threads  as the communicator's thread mode says; all functions but the destructor from several at once.
 class Shared {
  public:
   explicit Shared(std::unique_ptr<Communicator> made);
@@ -32,47 +30,38 @@ class Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  void hold() {
-    if (single_) {
-      holders_.store(holders_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    } else {
-      holders_.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
+  void hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
   void let_go() {
-    if (single_) {
-      const std::size_t left = holders_.load(std::memory_order_relaxed) - 1;
-      holders_.store(left, std::memory_order_relaxed);
-      if (left == 0) delete this;
-    } else if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      delete this;
-    }
+    if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  /// Exchanges the spare request, the last one that was complete, for `request`; either may be null.
-  hips_request* swap_spare(hips_request* request) {
-    if (!single_) return spare_.exchange(request, std::memory_order_acq_rel);
-    hips_request* const before = spare_.load(std::memory_order_relaxed);
-    spare_.store(request, std::memory_order_relaxed);
-    return before;
-  }
+  /// A request that was complete; null: there is none.
+  std::unique_ptr<hips_request> take_spare();
+  /// Keeps a request for take_spare(), or frees it. It still holds this object, which may end here.
+  void keep_spare(std::unique_ptr<hips_request> request);
+  /// The handle ends, and what holds this object for it.
+  void end_handle();
 
-  /// Keeps an object until this one ends: another thread may be using it.
-  void keep(std::shared_ptr<void> object) {
-    const std::lock_guard lock(keeping_);
-    kept_.push_back(std::move(object));
-  }
+  /// An object of the communicator that another thread may still be using. Holds this one.
+  struct Kept {
+    Kept() = default;
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    virtual ~Kept() = default;
+    std::unique_ptr<Kept> next;
+  };
+  /// Frees it with the handle. Without one nobody says any more when it is not used: then it stays.
+  void keep(std::unique_ptr<Kept> object) noexcept;
 
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<Coalescer> coalescer;  ///< made by the first call that needs it
   SectionsCache sections;
 
  private:
-  // An atomic read-modify-write costs a small call measurable time; a single thread needs none.
-  const bool single_;
   std::atomic<std::size_t> holders_{0};
   std::atomic<hips_request*> spare_{nullptr};
   std::mutex keeping_;
-  std::vector<std::shared_ptr<void>> kept_;
+  bool handle_ended_ = false;
+  std::unique_ptr<Kept> kept_;  ///< the last one
 };
 
 /// One of the holders of a Shared.
@@ -90,6 +79,7 @@ class SharedHold {
   ~SharedHold() {
     if (shared_ != nullptr) shared_->let_go();
   }
+  explicit operator bool() const { return shared_ != nullptr; }
   Shared* operator->() const { return shared_; }
   Shared& operator*() const { return *shared_; }
 
@@ -150,10 +140,17 @@ Result<CallArgs> barrier_args(const char* call, hips_comm_t comm);
 
 struct hips_comm {
   hips::comm::capi::SharedHold shared;
+
+  hips_comm() = default;
+  hips_comm(const hips_comm&) = delete;
+  hips_comm& operator=(const hips_comm&) = delete;
+  ~hips_comm() {
+    if (shared) shared->end_handle();
+  }
 };
 
 struct hips_request {
-  hips::comm::capi::SharedHold shared;  ///< outlives the call; empty in a spare one
+  hips::comm::capi::SharedHold shared;  ///< outlives the call
   std::unique_ptr<hips::comm::Request> call;
   bool persistent = false;
   bool outstanding = false;  ///< started, and not reported as complete

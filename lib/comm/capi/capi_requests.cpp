@@ -20,14 +20,9 @@ Result<std::unique_ptr<hips_request>> fresh_request(const CallArgs& args, Shared
   if (!prepared) return fail(prepared.error());
   auto request = std::make_unique<hips_request>();
   request->call = std::move(*prepared);
+  request->shared = SharedHold(shared);
+  request->reusable = !is_user(args.op);
   return request;
-}
-
-/// Sets up a request of `shared` after its call was renewed.
-void adopt(hips_request& request, const CallArgs& args, Shared& shared, bool persistent) {
-  request.shared = SharedHold(shared);
-  request.reusable = !is_user(args.op);
-  request.persistent = persistent;
 }
 
 Status start_call(hips_request& request) {
@@ -45,12 +40,10 @@ Status start_and_hand_out(std::unique_ptr<hips_request> made, hips_request_t* re
 
 /// Frees the request, or keeps it as the spare one.
 void retire(hips_request_t& request) {
-  hips_request* old = std::exchange(request, nullptr);
-  if (old == nullptr) return;
-  // The last hold destroys the communicator, and the spare request with it.
-  const SharedHold shared = std::move(old->shared);
-  if (old->reusable) old = shared->swap_spare(old);
-  if (old != nullptr) delete old;  // NOLINT: the program has given it back
+  std::unique_ptr<hips_request> old(std::exchange(request, nullptr));
+  if (!old || !old->reusable) return;
+  Shared& shared = *old->shared;
+  shared.keep_spare(std::move(old));
 }
 
 /// Waits for the call of a request that may be null, and frees the request unless it is persistent: however
@@ -131,29 +124,65 @@ Status end_any(std::span<hips_request_t> requests, std::size_t& index) {
 
 }  // namespace
 
-Shared::Shared(std::unique_ptr<Communicator> made)
-    : communicator(std::move(made)),
-      single_(communicator->origin().options.thread_mode == ThreadMode::kSingle) {}
+Shared::Shared(std::unique_ptr<Communicator> made) : communicator(std::move(made)) {}
 
 Shared::~Shared() {
-  delete spare_.load();
-  kept_.clear();
   coalescer.reset();
   SpareCommunicators::process().retire(std::move(communicator));
 }
 
+std::unique_ptr<hips_request> Shared::take_spare() {
+  // The handle exists, so they have not ended.
+  return std::unique_ptr<hips_request>(spare_.exchange(nullptr, std::memory_order_acq_rel));
+}
+
+void Shared::keep_spare(std::unique_ptr<hips_request> request) {
+  hips_request* none = nullptr;
+  if (spare_.compare_exchange_strong(none, request.get(), std::memory_order_acq_rel))
+    (void)request.release();  // NOLINT: spare_ has it
+}
+
+void Shared::keep(std::unique_ptr<Kept> object) noexcept {
+  static std::unique_ptr<Kept>& for_ever = *new std::unique_ptr<Kept>;  // not destroyed at exit
+  static std::mutex& adding = *new std::mutex;
+  {
+    const std::lock_guard lock(keeping_);
+    if (!handle_ended_) {
+      object->next = std::move(kept_);
+      kept_ = std::move(object);
+      return;
+    }
+  }
+  const std::lock_guard lock(adding);
+  object->next = std::move(for_ever);
+  for_ever = std::move(object);
+}
+
+void Shared::end_handle() {
+  static hips_request ended;
+  const std::unique_ptr<hips_request> last(spare_.exchange(&ended, std::memory_order_acq_rel));
+  std::unique_ptr<Kept> kept;
+  {
+    const std::lock_guard lock(keeping_);
+    handle_ended_ = true;
+    kept = std::move(kept_);
+  }
+  // In a forked child its threads and connections are the parent's.
+  if (in_forked_child()) (void)kept.release();  // NOLINT
+}
+
 Status start(const char* call, const CallArgs& args, hips_comm_t comm, hips_request_t* request) {
   if (request == nullptr) return null_argument(call, "request");
-  Shared& shared = *comm->shared;
-  std::unique_ptr<hips_request> made(shared.swap_spare(nullptr));
+  std::unique_ptr<hips_request> made = comm->shared->take_spare();
   if (made) {
     if (Status status = made->call->renew(args); !status.ok()) return status;
+    made->reusable = !is_user(args.op);
+    made->persistent = false;
   } else {
-    auto fresh = fresh_request(args, shared);
+    auto fresh = fresh_request(args, *comm->shared);
     if (!fresh) return fresh.error();
     made = std::move(*fresh);
   }
-  adopt(*made, args, shared, false);
   return start_and_hand_out(std::move(made), request);
 }
 
@@ -174,7 +203,7 @@ Status prepare(const char* call, const Result<CallArgs>& args, hips_comm_t comm,
   if (request == nullptr) return null_argument(call, "request");
   auto made = fresh_request(*args, *comm->shared);
   if (!made) return made.error();
-  adopt(**made, *args, *comm->shared, true);
+  (*made)->persistent = true;
   *request = made->release();
   return Status::success();
 }
