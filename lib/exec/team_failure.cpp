@@ -259,8 +259,11 @@ std::string TeamImpl::missing_text(const OperationImpl& operation) const {
       const Source& source = program.sources[s];
       const std::string rail = source.rail == kNoRail ? "" : fmt::format(" over NIC {}", source.rail);
       const std::string level = step.level < 0 ? "" : fmt::format(", level {}", step.level);
-      return fmt::format("rank {}{} (lane {}, {} stage {}{}, round {})", source.peer, rail, step.lane,
-                         step.phase == Phase::kScatter ? "scatter" : "gather", step.stage, level, step.round);
+      const std::int64_t num = operation.layout_->steps[id].segments;
+      const std::string segment = num > 1 ? fmt::format(", segment {} of {}", state.next + 1, num) : "";
+      return fmt::format("rank {}{} (lane {}, {} stage {}{}, round {}{})", source.peer, rail, step.lane,
+                         step.phase == Phase::kScatter ? "scatter" : "gather", step.stage, level, step.round,
+                         segment);
     }
   }
   for (const OutChannel& channel : out_) {

@@ -47,7 +47,7 @@ TeamImpl::~TeamImpl() {
   engine_.grant_arena.release(grant_cells_);
   if (config_.phantom) {
     for (const auto& [transport, region] : phantom_regions_) transport->deregister(region.local);
-  } else if (!ended_by_failure_) {
+  } else if (!ended_by_failure_ && !failed()) {
     engine_.arena.release(staging_);
     still_read->send_memory = send_memory_;
   } else {

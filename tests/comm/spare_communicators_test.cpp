@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <numeric>
@@ -11,10 +12,12 @@
 #include <set>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include <hips/hips.hpp>
 
+#include "lib/comm/control/failure_detector.hpp"
 #include "lib/comm/setup/spare_communicators.hpp"
 #include "tests/choices.hpp"
 #include "tests/comm/whole_ranks.hpp"
@@ -23,7 +26,10 @@ namespace spare_communicators_test {
 namespace {
 
 using hips::ReduceOp;
+using hips::comm::CallEntry;
 using hips::comm::common_spare;
+using hips::comm::FailureDetector;
+using hips::comm::ProcessInfo;
 using hips::comm::SpareNote;
 
 void expect_right(int num_ranks, const std::function<std::string(int rank)>& body) {
@@ -174,6 +180,54 @@ TEST(SpareCommunicators, ThatFailAfterTheyWereAnnouncedAreUsed) {
   ASSERT_TRUE(later.abort("test").ok());
   EXPECT_THAT(SpareCommunicators::process().take().notes(), testing::IsEmpty());
   EXPECT_EQ(hips::comm::Communicator::num_alive(), 1U);
+}
+
+/// What a communicator of three ranks, all of this process, hears as rank 0 in a call.
+class Watch {
+ public:
+  Watch() : control_(*hips::comm::Control::create({.self = ProcessInfo::self(), .token = "t"})) {
+    watch->start(*control_, {}, 5, 0, std::vector<ProcessInfo>(3, ProcessInfo::self()));
+  }
+  ~Watch() { watch->leave(); }
+  void begin_call() { watch->record().begin({.collective = hips::Collective::kBarrier}); }
+  std::string failure() {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!watch->failed() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    return watch->failure().message;
+  }
+  std::shared_ptr<FailureDetector> watch = std::make_shared<FailureDetector>();
+
+ private:
+  std::unique_ptr<hips::comm::Control> control_;
+};
+
+TEST(SpareCommunicators, AreNotDestroyedOnARankThatIsStillMakingThem) {
+  FailureDetector late;
+  late.retire();
+  const auto says_late = late.answer(1);
+  EXPECT_EQ(says_late.last.kind, CallEntry::Kind::kDestroyed);
+  Watch here;
+  here.watch->retire();
+  here.watch->use_again();
+  here.begin_call();
+  here.watch->on_answer(1, says_late);
+  // A rank that has used it as often, and destroyed it again.
+  late.use_again();
+  late.retire();
+  here.watch->on_answer(2, late.answer(1));
+  EXPECT_THAT(here.failure(), testing::HasSubstr("rank 2 destroyed the communicator"));
+}
+
+TEST(FailureDetectorOfACommunicator, WaitsForWhatARankSentBeforeItLeft) {
+  Watch here;
+  here.begin_call();
+  here.watch->on_left(1);
+  const std::vector<hips::Rank> missing{1};
+  for (int i = 0; i < 100; ++i)
+    here.watch->waiting(missing, "rank 1, segment " + std::to_string(i / 2));  // which comes slowly
+  EXPECT_FALSE(here.watch->failed());
+  for (int i = 0; i < 20; ++i) here.watch->waiting(missing, "rank 1, segment 50");
+  EXPECT_THAT(here.failure(), testing::HasSubstr("rank 1 left the communicator without taking part in"));
 }
 
 TEST(SpareCommunicators, AreCommonOnlyIfAllRanksHaveThemAfterAsManyCalls) {

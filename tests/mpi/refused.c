@@ -4,6 +4,7 @@
  *
  *   refused SEED STEPS   many collectives in blocking and non-blocking form, sizes that repeat
  *   refused first        the first collective of all is wrong on rank 0
+ *   refused nothing      the first collectives reduce nothing; rank 0 waits for the others after each
  *   refused apart        ranks pass different lengths, get an error, and go on
  */
 #include <mpi.h>
@@ -24,7 +25,7 @@ enum {
   kReduceScatterBlock,
   kNumCollectives
 };
-enum { kRight, kNegativeCount, kNoType, kNoOp, kBadRoot, kUncommitted, kAlias, kNumKinds };
+enum { kRight, kNegativeCount, kNoType, kNoOp, kBadRoot, kUncommitted, kAlias, kNoOutput, kNumKinds };
 
 static int rank, size, wrong, refused;
 static MPI_Datatype uncommitted;
@@ -57,14 +58,20 @@ static int exists(int kind, int what, int who, int root) {
 #else
       return what != kBcast && (what != kReduce || who == root);
 #endif
+    case kNoOutput: /* MPI_IN_PLACE where the output goes */
+#if !defined(OPEN_MPI)
+      if (what == kBcast) return 0; /* MPICH 4.0 crashes */
+#endif
+      return what != kReduce || who == root;
     default:
       return 1;
   }
 }
 
 /* Makes the call, wrong in the way of `kind`. Element i of rank r is r + i. */
-static int call(int what, int count, int root, int kind, int is_blocking, long* in, long* out,
+static int call(int what, int count, int root, int kind, int is_blocking, long* in, long* output,
                 MPI_Comm comm) {
+  void* const out = kind == kNoOutput ? MPI_IN_PLACE : output;
   const int n = kind == kNegativeCount ? -1 : count;
   const MPI_Datatype type = kind == kNoType        ? MPI_DATATYPE_NULL
                             : kind == kUncommitted ? uncommitted
@@ -76,7 +83,7 @@ static int call(int what, int count, int root, int kind, int is_blocking, long* 
   for (int r = 0; r < size; ++r) counts[r] = count, places[r] = r * count;
   const void* from = in;
   if (kind == kAlias)
-    from = what == kAllgather || what == kAllgatherv ? out + (size_t)rank * (size_t)count : out;
+    from = what == kAllgather || what == kAllgatherv ? output + (size_t)rank * (size_t)count : output;
   MPI_Request request = MPI_REQUEST_NULL;
   int code = MPI_SUCCESS;
   switch (what) {
@@ -89,7 +96,7 @@ static int call(int what, int count, int root, int kind, int is_blocking, long* 
                          : MPI_Ireduce(from, out, n, type, op, to, comm, &request);
       break;
     case kBcast:
-      if (rank == root && kind == kRight) memcpy(out, in, (size_t)count * sizeof *in);
+      if (rank == root && kind == kRight) memcpy(output, in, (size_t)count * sizeof *in);
       code = is_blocking ? MPI_Bcast(out, n, type, to, comm) : MPI_Ibcast(out, n, type, to, comm, &request);
       break;
     case kAllgather:
@@ -168,6 +175,20 @@ static void random_steps(unsigned seed, int num_steps, MPI_Comm comm) {
   }
 }
 
+/* Reductions of nothing, whose buffers are both null, do not make communicators of HiPS on some ranks only. */
+static void nothing(MPI_Comm comm) {
+  for (int i = 0; i < 20; ++i) {
+    MPI_Reduce(NULL, NULL, 0, MPI_LONG, MPI_SUM, 0, comm);
+    long token = 1;
+    if (rank == 0)
+      for (int other = 1; other < size; ++other)
+        MPI_Recv(&token, 1, MPI_LONG, other, 5, comm, MPI_STATUS_IGNORE);
+    else
+      MPI_Send(&token, 1, MPI_LONG, 0, 5, comm);
+  }
+  random_steps(1, 30, comm);
+}
+
 /* The lengths of one broadcast differ; each rank may get an error or not. Then all go on. */
 static void apart(MPI_Comm comm) {
   long data[64] = {0};
@@ -191,6 +212,8 @@ int main(int argc, char** argv) {
   } else if (argc == 2 && strcmp(argv[1], "first") == 0) {
     step(kReduce, 5, 0, kBadRoot, 0, 2, 1, MPI_COMM_WORLD);
     random_steps(1, 30, MPI_COMM_WORLD);
+  } else if (argc == 2 && strcmp(argv[1], "nothing") == 0) {
+    nothing(MPI_COMM_WORLD);
   } else if (argc == 2 && strcmp(argv[1], "apart") == 0) {
     apart(MPI_COMM_WORLD);
   }

@@ -57,6 +57,11 @@ class Refused(Case):
             with self.subTest(**more):
                 self.assert_exact(refused(2, "first", **more))
 
+    def test_reductions_of_nothing_begin_on_no_rank_alone(self):
+        for more in ({}, {"HIPS_ADOPT": "auto"}, {"HIPS_GUARD": "off"}):
+            with self.subTest(**more):
+                self.assert_exact(refused(3 if 3 in possible(2, 3, 4) else 2, "nothing", **more))
+
     def test_after_different_lengths_that_all_ranks_know_of_native_mpi_executes_the_calls(self):
         for ranks in possible(2, 4):
             for more in ({}, {"HIPS_GUARD": "off"}):

@@ -46,6 +46,10 @@ Acceptor::PendingMap::iterator Acceptor::drop(PendingMap::iterator pending) {
   return pending_.erase(pending);
 }
 
+void Acceptor::drop(int pending) {
+  if (const auto at = pending_.find(pending); at != pending_.end()) drop(at);
+}
+
 void Acceptor::drop_expired() {
   const std::int64_t now_ns = SystemClock::instance().now_ns();
   for (auto one = pending_.begin(); one != pending_.end();)

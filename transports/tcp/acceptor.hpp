@@ -41,6 +41,8 @@ class Acceptor {
   /// Returns the connection once its hello is complete. A connection that ended or sent something else is
   /// closed by this call.
   std::optional<Accepted> receive_hello(int pending);
+  /// Closes a connection whose hello nobody can wait for.
+  void drop(int pending);
   /// False for one second after accept() ran out of descriptors. The caller must not watch the listener
   /// meanwhile, because it would be readable all the time.
   [[nodiscard]] bool may_accept() const;

@@ -169,7 +169,11 @@ void TcpTransport::accept_connections() {
   for (int i = 0; i < 64; ++i) {
     const int pending = acceptor_.accept(endpoints_.size());
     if (pending < 0) break;
-    (void)watch(pending, Watched::kPending, static_cast<std::uint32_t>(pending), EPOLLIN);
+    if (!watch(pending, Watched::kPending, static_cast<std::uint32_t>(pending), EPOLLIN).ok()) {
+      // Nobody would read its hello. The peer sees that it is closed.
+      acceptor_.drop(pending);
+      continue;
+    }
     identify(pending);
   }
   if (acceptor_.may_accept()) return;

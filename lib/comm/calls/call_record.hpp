@@ -21,7 +21,7 @@ struct CallEntry {
     kNone,       ///< no call yet, or no longer in the history
     kHips,       ///< executed by HiPS
     kDelegated,  ///< delegated to native MPI by the interposer
-    kDestroyed,  ///< the rank has destroyed the communicator, after the call of this index
+    kDestroyed,  ///< the rank has destroyed the communicator, after the call of this index; `count`: uses that ended before
   };
   std::uint64_t index = 0;  ///< 1, 2, ...: counts both kinds
   Kind kind = Kind::kNone;

@@ -83,13 +83,15 @@ void FailureDetector::waiting(std::span<const Rank> missing, std::string text) {
     const std::lock_guard lock(mutex_);
     for (const Rank r : missing)
       if (gone < 0 && left_[static_cast<std::size_t>(r)]) gone = r;
-    // The last data of the leaving rank may have arrived after the team's last poll. So require two checks.
-    const bool seen_before = gone >= 0 && gone == gone_ && missing_call_ == call.index;
+    // What a rank sent before it left may take long over a slow or busy network.
+    constexpr int kMostChecks = 10;
+    const bool is_same = gone >= 0 && gone == gone_ && missing_call_ == call.index && missing_text_ == text;
+    num_checks_ = is_same ? num_checks_ + 1 : 0;
     gone_ = gone;
     missing_.assign(missing.begin(), missing.end());
     missing_text_ = std::move(text);
     missing_call_ = call.index;
-    if (!seen_before) return;
+    if (num_checks_ < kMostChecks) return;
   }
   report_gone(gone, call, "left");
 }
@@ -157,6 +159,8 @@ void FailureDetector::on_answer(Rank from, const CallAnswer& answer) {
   }
   if (answer.last.kind == CallEntry::Kind::kDestroyed) {
     const CallEntry current = record_.current();
+    // One that ended an earlier use is still making the communicator anew, as this rank has done.
+    if (answer.last.count < num_ended_uses_.load(std::memory_order_relaxed)) return;
     // One that has made the call was in it, and may have ended before this rank; this rank may be using the communicator again.
     if (answer.asked.kind == CallEntry::Kind::kNone && in_call() && answer.last.index < current.index)
       report_gone(from, current, "destroyed");
@@ -180,7 +184,10 @@ void FailureDetector::on_answer(Rank from, const CallAnswer& answer) {
 
 CallAnswer FailureDetector::answer(std::uint64_t call_index) const {
   CallAnswer answer{record_.at(call_index), record_.last()};
-  if (is_retired()) answer.last.kind = CallEntry::Kind::kDestroyed;
+  if (is_retired()) {
+    answer.last.kind = CallEntry::Kind::kDestroyed;
+    answer.last.count = num_ended_uses_.load(std::memory_order_relaxed);
+  }
   return answer;
 }
 

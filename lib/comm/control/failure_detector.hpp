@@ -40,9 +40,13 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   /// Leaves the communicator in order; no action is called afterwards.
   void leave();
 
-  /// The communicator has been destroyed here, and may be used again; peers that ask meanwhile get the answer "destroyed".
+  /// The communicator has been destroyed here, and may be used again; peers that ask meanwhile get the answer "destroyed", and
+  /// after how many uses.
   void retire() { is_retired_.store(true, std::memory_order_release); }
-  void use_again() { is_retired_.store(false, std::memory_order_release); }
+  void use_again() {
+    num_ended_uses_.fetch_add(1, std::memory_order_relaxed);
+    is_retired_.store(false, std::memory_order_release);
+  }
   [[nodiscard]] bool is_retired() const { return is_retired_.load(std::memory_order_acquire); }
 
   CallRecord& record() { return record_; }
@@ -55,8 +59,8 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   /// do so in the current call, where `status` names no other.
   void found(Status status);
 
-  /// Records the ranks that the current call is waiting for; `text` says for what. Reports kPeerLost if one
-  /// of them has left.
+  /// Records the ranks that the current call is waiting for; `text` says for what. Called every 200 ms. Reports kPeerLost if
+  /// one of them left two seconds ago, and `text` has been the same since.
   void waiting(std::span<const Rank> missing, std::string text);
   /// Queries these ranks for their call with the index of this rank's current call.
   void ask(std::span<const Rank> ranks);
@@ -87,6 +91,7 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
  private:
   CallRecord record_;
   std::atomic<bool> failed_{false}, is_retired_{false};
+  std::atomic<std::uint64_t> num_ended_uses_{0};
   void prepare(Control& control, FailureActions actions, std::uint64_t id, Rank rank, std::size_t size);
   /// To the control plane. A communicator of one rank never starts, and fails at once.
   void report(const Status& status);
@@ -104,7 +109,8 @@ class FailureDetector final : public GroupListener, public std::enable_shared_fr
   std::vector<Rank> missing_;
   std::string missing_text_;
   std::uint64_t missing_call_ = 0;  ///< index of the call that these two describe
-  Rank gone_ = -1;                  ///< a missing rank that had left at the previous check of that call
+  Rank gone_ = -1;                  ///< a missing rank that had left at the last checks of that call
+  int num_checks_ = 0;              ///< of those, while nothing else has arrived
 };
 
 }  // namespace hips::comm

@@ -146,7 +146,13 @@ Result<std::unique_ptr<Communicator>> split(Communicator& parent, int color, int
   MemberExchange exchange(parent);
   const auto word =
       static_cast<std::uint64_t>(static_cast<std::uint32_t>(color)) << 32U | static_cast<std::uint32_t>(key);
-  auto words = exchange.numbers(word);
+  Result<std::vector<std::uint64_t>> words = std::vector<std::uint64_t>();
+  try {
+    words = exchange.numbers(word);
+  } catch (...) {
+    // The others wait for this rank.
+    return fail(parent.fail_all(status_of_exception()));
+  }
   if (!words) return fail(words.error());
 
   const auto color_of = [&](Rank rank) {

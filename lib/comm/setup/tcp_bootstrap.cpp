@@ -244,7 +244,7 @@ class RootBootstrap final : public Bootstrap {
       ByteWriter of_rank = of_all;
       put_peer_blobs(of_rank, incoming[static_cast<std::size_t>(r)].from_peers);
       member(r).writer.push(frame_with(BootstrapFrame::kGathered, of_rank.blob()));
-      if (!drain(member(r), deadline_ns)) return fail(give_up(lost(r)));
+      if (!drain(member(r), deadline_ns)) return fail(give_up(full_or_lost(r, deadline_ns)));
     }
     return std::move(incoming[0]);
   }
@@ -410,6 +410,16 @@ class RootBootstrap final : public Bootstrap {
     return status;
   }
 
+  /// A member to which not all could be sent.
+  Status full_or_lost(Rank r, std::int64_t deadline_ns) {
+    if (now_ns() < deadline_ns) return lost(r);
+    Status status = Status::error(Code::kTimeout,
+                                  fmt::format("{} has not taken what was sent to it during the setup for {}",
+                                              member(r).who, seconds(rendezvous_.exchange_timeout_ns)));
+    status.rank = r;
+    return status;
+  }
+
   Result<std::optional<Outbound>> take_part(Rank r) {
     Link& link = member(r);
     const auto state = link.reader.fill(link.fd.get());
@@ -432,7 +442,7 @@ class RootBootstrap final : public Bootstrap {
     // One after the other: copies for all would be quadratic in their number.
     for (Rank r = 1; r < size(); ++r) {
       member(r).writer.push(frame);
-      if (!drain(member(r), deadline_ns)) return give_up(lost(r));
+      if (!drain(member(r), deadline_ns)) return give_up(full_or_lost(r, deadline_ns));
     }
     return Status::success();
   }

@@ -14,6 +14,7 @@ Eligibility BcastCall::accept(const CommRecord& record) {
   if (!type || !is_valid_count(passed.count, type->size) || passed.root < 0 || passed.root >= record.size())
     return Eligibility::kInvalidArgument;
   if (passed.count == 0 || type->size == 0) return Eligibility::kNothingToMove;
+  if (passed.out == MPI_IN_PLACE) return Eligibility::kInvalidArgument;
   type_ = *type;
   args.collective = Collective::kBcast;
   set_count(static_cast<std::uint64_t>(passed.count) * static_cast<std::uint64_t>(type->size), 1);

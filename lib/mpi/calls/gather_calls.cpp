@@ -43,7 +43,8 @@ Eligibility AnyAllgatherCall::eligibility_on(const CommRecord& record) {
   }
   args.collective = Collective::kAllgather;
   set_count(total * static_cast<std::uint64_t>(type_.size), 1);
-  return args.count > 0 ? Eligibility::kEligible : Eligibility::kNothingToMove;
+  if (args.count == 0) return Eligibility::kNothingToMove;
+  return passed.out == MPI_IN_PLACE ? Eligibility::kInvalidArgument : Eligibility::kEligible;
 }
 
 void AnyAllgatherCall::prepare(CommRecord& record) {

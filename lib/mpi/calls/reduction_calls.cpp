@@ -11,7 +11,7 @@ ReduceCall::ReduceCall(const CollectiveArguments& arguments, const CommRecord& r
     : ProgramCall(arguments) {
   const bool is_root = record.rank() == passed.root;
   const bool is_invalid = passed.root < 0 || passed.root >= record.size() || (in_place() && !is_root) ||
-                          (is_root && is_alias(passed));
+                          (is_root && passed.count != 0 && is_refused_output(passed));
   const Eligibility found = eligibility_of(reduction, passed.count, false);
   set_eligibility(
       is_invalid && reduction.eligibility == Eligibility::kEligible ? Eligibility::kInvalidArgument : found);
@@ -48,7 +48,7 @@ Eligibility AnyReduceScatterCall::eligibility_on(const CommRecord& record, const
     total += count;
   }
   if (total == 0) return Eligibility::kNothingToMove;
-  if (is_alias(passed)) return Eligibility::kInvalidArgument;
+  if (is_refused_output(passed)) return Eligibility::kInvalidArgument;
   args.collective = Collective::kReduceScatter;
   args.type = reduction.type;
   args.op = reduction.op;

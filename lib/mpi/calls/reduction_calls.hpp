@@ -5,16 +5,16 @@
 
 namespace hips::mpi {
 
-/// Whether native MPI refuses the call because its output is also its input.
-inline bool is_alias(const CollectiveArguments& passed) {
-  return kRefusesAliases && passed.in == passed.out;
+/// Whether native MPI refuses the output of a call that moves something: no memory, or also the input.
+inline bool is_refused_output(const CollectiveArguments& passed) {
+  return passed.out == MPI_IN_PLACE || (kRefusesAliases && passed.in == passed.out);
 }
 
 /// Says whether HiPS can execute this reduction of `count` elements. One comparison rejects types and operations
 /// that are not eligible, and counts that are 0, negative or too large.
-inline Eligibility eligibility_of(const Reduction& reduction, std::int64_t count, bool is_alias) {
+inline Eligibility eligibility_of(const Reduction& reduction, std::int64_t count, bool is_refused_output) {
   if (static_cast<std::uint64_t>(count) - 1 < reduction.most_counts)
-    return is_alias ? Eligibility::kInvalidArgument : Eligibility::kEligible;
+    return is_refused_output ? Eligibility::kInvalidArgument : Eligibility::kEligible;
   if (reduction.eligibility != Eligibility::kEligible) return reduction.eligibility;
   return count == 0 ? Eligibility::kNothingToMove : Eligibility::kInvalidArgument;
 }
@@ -37,7 +37,7 @@ class AllreduceCall final : public ProgramCall {
                      .type = reduction.type,
                      .op = reduction.op},
                     static_cast<std::uint64_t>(a.count) * reduction.size,
-                    eligibility_of(reduction, a.count, is_alias(a))) {}
+                    eligibility_of(reduction, a.count, is_refused_output(a))) {}
 };
 
 /// MPI_Reduce.

@@ -12,6 +12,7 @@ import unittest
 
 import lab
 
+LEAVING = os.path.abspath(sys.argv.pop(3))
 PERF = os.path.abspath(sys.argv.pop(2))
 HIPS = os.path.abspath(sys.argv.pop(1))
 LIMIT_S = 240
@@ -204,6 +205,12 @@ class WithoutTopology(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stderr.count("nothing was measured"), 1)
         self.assertEqual(done.stdout.count("if no algorithm or pattern is named"), 1)
+
+
+class SlowNetwork(unittest.TestCase):
+    def test_what_a_rank_sent_before_it_left_arrives_however_long_that_takes(self):
+        done = run("-q", "-t", "switch:3", "--rate", "5mbit", "--", LEAVING)
+        self.assertEqual((done.returncode, done.stdout), (0, "3\n"), done.stderr)
 
 
 class DeadNic(unittest.TestCase):
