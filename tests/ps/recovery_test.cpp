@@ -72,7 +72,7 @@ class Pusher {
         table_.emplace(std::move(made));
         num_lost += more;
         compare(num_lost);
-        uncertain_.clear();
+        comm_.barrier();  // then all have compared, and the others' pushes go on
         return;
       } catch (const hips::Error& error) {
         // Another rank has died meanwhile.
@@ -107,7 +107,6 @@ class Pusher {
     std::iota(keys.begin(), keys.end(), 0);
     std::vector<std::int64_t> rows(kNumKeys * kNumRanks);
     table_->pull(keys, rows);
-    comm_.barrier();
     std::uint64_t seen = 0;
     for (const Key key : keys) {
       const std::span row = std::span(rows).subspan(key * kNumRanks, kNumRanks);
@@ -122,6 +121,7 @@ class Pusher {
     }
     if (seen > num_lost)
       wrong_ = std::to_string(seen) + " rows are lost; told were " + std::to_string(num_lost);
+    uncertain_.clear();
   }
 
   std::size_t rank_;
