@@ -32,6 +32,8 @@ struct hips_ps_table : Shared::Kept {
     hips::reduce::UserOpHold update;
     std::unique_ptr<RowTable> table;
   };
+  void stay() noexcept override { table->stay(); }
+
   SharedHold comm;  ///< outlives the table
   std::shared_ptr<Owned> owned = std::make_shared<Owned>();
   RowTable* table = nullptr;  ///< the same

@@ -128,6 +128,10 @@ class MailDriver {
   ///
   /// Errors   kInternal: the control plane does not answer.
   Status end();
+  /// This object is never destroyed: nobody waits for its thread, which ends with the failure.
+  void stay() noexcept {
+    if (thread_.joinable()) thread_.detach();
+  }
   /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
   Status leave();
 

@@ -72,6 +72,9 @@ class RowTable {
   /// Ends a clock of this rank: waits for its outstanding calls, then for ranks that are more than `staleness` clocks behind.
   Status advance_clock();
 
+  /// This object is never destroyed; it has failed.
+  void stay() noexcept { driver_.stay(); }
+
   /// Waits until all ranks have come here: then no rank needs this one any more. Collective.
   Status leave() { return driver_.leave(); }
 

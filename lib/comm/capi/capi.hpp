@@ -47,6 +47,8 @@ class Shared {
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
     virtual ~Kept() = default;
+    /// It is never destroyed.
+    virtual void stay() noexcept = 0;
     std::unique_ptr<Kept> next;
   };
   /// Frees it with the handle. Without one nobody says any more when it is not used: then it stays.

@@ -153,6 +153,7 @@ void Shared::keep(std::unique_ptr<Kept> object) noexcept {
       return;
     }
   }
+  object->stay();
   const std::lock_guard lock(adding);
   object->next = std::move(for_ever);
   for_ever = std::move(object);
