@@ -53,8 +53,8 @@ class RowTable {
                const std::byte* given, std::byte* out);
   // The two parts of start().
   /// Uses the rows that this node has, and waits for nobody. `remote`: the positions of the other keys, which the caller asks for.
-  Status use(MailKind kind, std::span<const Key> keys, const std::byte* given, std::byte* out,
-             std::vector<std::uint32_t>& remote);
+  [[gnu::noinline]] Status use(MailKind kind, std::span<const Key> keys, const std::byte* given,
+                               std::byte* out, std::vector<std::uint32_t>& remote);
   Status ask(std::unique_ptr<TableCall>& call, MailKind kind, std::span<const Key> keys,
              const std::byte* given, std::byte* out, std::span<const std::uint32_t> remote);
   /// Makes progress; true if the call has ended or the table has failed.
