@@ -44,12 +44,12 @@ def python(script, *arguments):
 
 
 PROGRAMS = (
-    Program("pw.x", "Quantum ESPRESSO 6.7, plane waves: a silicon crystal, 10x10x10 k-points", ("pw.x", "-i", os.path.join(INPUTS, "silicon.in")),
+    Program("pw.x", "Quantum ESPRESSO 6.7, plane waves: a silicon crystal, 6x6x6 k-points", ("pw.x", "-i", os.path.join(INPUTS, "silicon.in")),
             r"!\s+total energy\s+=\s+(\S+) Ry"),
     Program("lmp-melt", "LAMMPS, molecular dynamics: a Lennard-Jones melt, its energy after each step",
             ("lmp", "-log", "none", "-in", os.path.join(INPUTS, "melt.in")), r"(?m)^\s+300\s+(\S+)"),
     Program("lmp-salt", "LAMMPS, molecular dynamics: ions, long-range forces by PPPM (FFTs over all ranks)",
-            ("lmp", "-log", "none", "-in", os.path.join(INPUTS, "salt.in")), r"(?m)^\s+240\s+(\S+)", 5),
+            ("lmp", "-log", "none", "-in", os.path.join(INPUTS, "salt.in")), r"(?m)^\s+120\s+(\S+)", 5),
     Program("petsc-cg", "PETSc, linear solver: conjugate gradients on a Poisson problem", python("poisson.py", "cg"), r"norm (\S+)"),
     Program("petsc-pipecg", "PETSc, the pipelined variant, with MPI_Iallreduce", python("poisson.py", "pipecg"), r"norm (\S+)", 4),
     Program("nwchem", "NWChem, quantum chemistry: SCF energy of water", ("nwchem.openmpi", os.path.join(INPUTS, "water.nw")),
@@ -64,22 +64,30 @@ PROGRAMS = (
 )
 
 
+# How a program is run; those under HiPS stand in columns of their own.
+UNDER_HIPS = {"hips": "`hips run`", "named": "`hips run -t`"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Setting:
     name: str  # "3x2-rail@200mbit"
     ranks: int
     topology: str = ""  # of the namespaces; "": one node
     rate: str = ""
-    named: bool = False  # hips run -t
 
     @property
     def nodes(self):
         return self.topology != ""
 
+    @property
+    def ways(self):
+        """In the order of a round: the runs under HiPS stand between two native ones."""
+        return ("native", "hips", "named", "again") if self.nodes else ("native", "hips", "again")
+
     def text(self):
         where = f"{self.ranks} ranks on one node" if not self.nodes else f"{self.name.split('-')[0].replace('x', ' nodes x ')}, two NICs each"
         rate = f", {self.rate.replace('mbit', ' Mbit/s')}" if self.rate else ", rate not limited" if self.nodes else ""
-        return where + rate + (", named with -t" if self.named else "")
+        return where + rate
 
 
 def settings():
@@ -87,10 +95,9 @@ def settings():
     yield Setting("4", 4)
     for nodes, per_node in ((2, 1), (3, 2), (9, 1)):
         for rate in ("", "200mbit"):
-            for named in (False, True):
-                suffix = f"/{per_node}" if per_node > 1 else ""
-                name = f"{nodes}x{per_node}-rail" + (f"@{rate}" if rate else "") + ("-t" if named else "")
-                yield Setting(name, nodes * per_node, f"rail:{nodes},2{suffix}", rate, named)
+            suffix = f"/{per_node}" if per_node > 1 else ""
+            name = f"{nodes}x{per_node}-rail" + (f"@{rate}" if rate else "")
+            yield Setting(name, nodes * per_node, f"rail:{nodes},2{suffix}", rate)
 
 
 def environment(variables=()):
@@ -101,18 +108,18 @@ def environment(variables=()):
     return env
 
 
-def launch(setting, program, hips, report=None):
+def launch(setting, program, way, hips, report):
     """Seconds, output and exit status of one run."""
     options, under = ["mpirun.openmpi", "--oversubscribe", "-n", str(setting.ranks)], []
     # The lab names its topology to all that runs in it, which users of the default have not done.
-    if setting.nodes and not setting.named:
+    if setting.nodes:
         under = ["env", "-u", "HIPS_TOPO"]
     if program.mpi == "MPICH":
         options = ["mpiexec.hydra", "-n", str(setting.ranks)]
     elif setting.nodes:
         options += ["-x", "PYTHONPATH", "-x", "OMP_NUM_THREADS", "-x", "OPENBLAS_NUM_THREADS", "--mca", "mpi_yield_when_idle", "1"]
-    if hips:
-        under += [hips, "run", *(["-t", setting.topology] if setting.named else []), *([f"--report={report}"] if report else [])]
+    if way in UNDER_HIPS:
+        under += [hips, "run", *(["-t", setting.topology] if way == "named" else []), f"--report={report}"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         begin = time.monotonic()
         with subprocess.Popen([*options, *under, *program.command], cwd=folder, env=environment(program.variables), text=True,
@@ -132,34 +139,33 @@ def launch(setting, program, hips, report=None):
 
 
 def measure(setting, program, hips, rounds, say):
-    """Native and HiPS by turns, native twice for each of HiPS: what native runs show against themselves. A round counts if all of its
-    runs ended well."""
-    found, results = {"native": [], "again": [], "hips": [], "errors": []}, {True: set(), False: set()}
-    report = os.path.join(tempfile.mkdtemp(), "report.json")
+    """All ways by turns, native twice: what native runs show against themselves. A round counts if all of its runs ended well."""
+    found, results = {"errors": [], **{way: [] for way in setting.ways}}, {True: set(), False: set()}
+    reports = {}
+    folder = tempfile.mkdtemp()
     for _ in range(rounds):
         times = {}
-        for way in ("native", "hips", "again"):
-            with_hips = way == "hips"
-            times[way], text, status = launch(setting, program, hips if with_hips else None, report)
+        for way in setting.ways:
+            report = os.path.join(folder, f"{way}.json")
+            times[way], text, status = launch(setting, program, way, hips, report)
             result = program.result_of(text)
             if status != 0 or result is None:
-                found["errors"].append(f"{'under hips run' if with_hips else 'natively'}: exit status {status}: {text[-400:]}")
+                found["errors"].append(f"{UNDER_HIPS.get(way, 'natively')}: exit status {status}: {text[-400:]}")
                 break
-            results[with_hips].add(result)
+            results[way in UNDER_HIPS].add(result)
+            if os.path.exists(report):
+                with open(report, encoding="utf-8") as file:
+                    summary = json.load(file)
+                reports[way] = {"share": summary["collectives_seconds"] / summary["run_seconds"], "taken": summary["hips_calls"],
+                                "delegated": summary["delegated_calls"]}
         else:
             for way, seconds in times.items():
                 found[way].append(seconds)
-    summary = {}
-    if os.path.exists(report):
-        with open(report, encoding="utf-8") as file:
-            summary = json.load(file)
-    if found["hips"]:
-        say(f"{program.name}: " + ", ".join(f"{way} {statistics.median(found[way]):.2f} s" for way in ("native", "again", "hips")))
+    if found["native"]:
+        say(f"{program.name}: " + ", ".join(f"{way} {statistics.median(found[way]):.2f} s" for way in setting.ways))
     for error in found["errors"]:
         say(f"{program.name}: {error}")
-    return {**found, "agree": results[True] <= results[False],
-            "collectives": summary.get("collectives_seconds"), "run": summary.get("run_seconds"),
-            "taken": summary.get("hips_calls"), "delegated": summary.get("delegated_calls"), "saved": summary.get("saved_seconds")}
+    return {**found, "agree": results[True] <= results[False], "reports": reports}
 
 
 def inside(arguments):
@@ -192,7 +198,7 @@ def run_setting(setting, arguments):
         command += ["--programs", arguments.programs]
     if setting.nodes:
         # A run that hangs is ended by launch(); the lab only has to outlive all of them.
-        runs = 3 * arguments.rounds * len(chosen(arguments.programs, PROGRAMS))
+        runs = len(setting.ways) * arguments.rounds * len(chosen(arguments.programs, PROGRAMS))
         lab = [arguments.hips, "lab", "run", "--namespaces", "-t", setting.topology, "--mpirun", "--timeout", str(runs * LIMIT_S)]
         if setting.rate:
             lab += ["--rate", setting.rate]
@@ -204,9 +210,9 @@ def run_setting(setting, arguments):
         return json.load(file)
 
 
-def ratios_of(found):
+def ratios_of(found, way):
     """HiPS to native, by round, sorted; the middle one is what is shown."""
-    return sorted(h / ((a + b) / 2) for h, a, b in zip(found["hips"], found["native"], found["again"]))
+    return sorted(h / ((a + b) / 2) for h, a, b in zip(found[way], found["native"], found["again"]))
 
 
 def spread_of(found):
@@ -214,44 +220,53 @@ def spread_of(found):
     return max(native, again) / min(native, again)
 
 
-def row_of(program, found):
-    errors = found.get("errors", [])
-    if not found["hips"]:
-        return f"| {program.name} | failed | | | | | {' '.join(errors[0].split())[:150]} |"
-    ours, both = statistics.median(found["hips"]), statistics.median(found["native"] + found["again"])
-    ratios, spread = ratios_of(found), spread_of(found)
-    ratio = statistics.median(ratios)
-    share = f"{100 * found['collectives'] / found['run']:.0f} %" if found.get("run") else ""
-    calls = f"{found['taken']} of {found['taken'] + found['delegated']}" if found.get("taken") is not None else ""
-    agree = "" if found["agree"] else "; **results differ**"
+def heading_of(setting):
+    columns = ["Program", "native", "A/A"]
+    for way in setting.ways[1:-1]:
+        columns += [UNDER_HIPS[way], "share", "calls"]
+    return ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+
+
+def row_of(program, found, setting):
+    errors, rounds = found["errors"], len(found["native"])
+    cells = [program.name]
+    if rounds:
+        cells += [f"{statistics.median(found['native'] + found['again']):.2f} s", f"{spread_of(found):.2f}"]
+        for way in setting.ways[1:-1]:
+            ratios, report = ratios_of(found, way), found["reports"][way]
+            cells += [f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})", f"{100 * report['share']:.0f} %",
+                      f"{report['taken']} of {report['taken'] + report['delegated']}"]
+    if not found["agree"]:
+        cells[-1] += "; **results differ**"
     if errors:
-        agree += f"; **{len(errors)} of {len(errors) + len(ratios)} rounds failed**: {' '.join(errors[0].split())[:150]}"
-    return (f"| {program.name} | {both:.2f} s | {ours:.2f} s | {ratio:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}){agree} | {spread:.2f} | "
-            f"{share} | {calls} |")
+        cells[-1] += f"; **{len(errors)} of {len(errors) + rounds} rounds failed**: {' '.join(errors[0].split())[:150]}"
+    return "| " + " | ".join(cells) + " |"
 
 
-def change_of(found):
+def change_of(found, way):
     """-1 slower, 0 as natively, 1 faster: by more than 5 % and than native runs differ. Where HiPS executed nothing it made
     nothing faster."""
-    ratio, spread = statistics.median(ratios_of(found)), spread_of(found)
+    ratio, spread = statistics.median(ratios_of(found, way)), spread_of(found)
     if ratio > max(1.05, spread):
         return -1
-    return 1 if ratio < min(0.95, 1 / spread) and not is_untouched(found) else 0
+    return 1 if ratio < min(0.95, 1 / spread) and not is_untouched(found, way) else 0
 
 
-def is_untouched(found):
-    return found["taken"] is not None and found["taken"] <= 1
+def is_untouched(found, way):
+    return found["reports"][way]["taken"] <= 1
 
 
 PAGE = """# Real programs
 
 Whether HiPS is worth it for a program depends on the share of its time that it spends in collectives. These are programs of Debian
-packages, unchanged, natively ({versions}) and under `hips run`, with `-t` where the heading says so, by turns; {rounds} rounds
-of one run under HiPS between two native ones for each line. Times are those of the whole `mpirun`, medians. `tools/programs-report`
-makes this page again.
+packages, unchanged, natively ({versions}), under `hips run` and under `hips run -t TOPOLOGY`, by turns; {rounds} rounds, each
+with the runs under HiPS between two native ones. Times are those of the whole `mpirun`. `tools/programs-report` makes this page
+again.
 
-- **ratio**: HiPS to native in the same round, the median; below 1 HiPS is faster. In brackets the least and the largest.
+- **native**: the median of the native runs.
 - **A/A**: the first native runs of the rounds against the second ones; ratios within that are no difference.
+- **hips run**, **hips run -t**: HiPS to native in the same round, the median; below 1 HiPS is faster. In brackets the least and the
+  largest.
 - **share**: of the program's time in collectives that HiPS could execute, under HiPS.
 - **calls**: those that HiPS executed, of all such collectives on rank 0. The rest stayed with native MPI, mostly since HiPS would not
   have saved what its set-up takes, or since native MPI was faster in the trials.
@@ -278,8 +293,8 @@ def together(earlier, later):
     """The rounds of both; counts and shares are those of the later one."""
     if earlier is None:
         return later
-    rounds = {key: earlier.get(key, []) + later.get(key, []) for key in ("native", "again", "hips", "errors")}
-    return {**(later if later["hips"] else earlier), **rounds, "agree": earlier["agree"] and later["agree"]}
+    rounds = {key: earlier[key] + value for key, value in later.items() if isinstance(value, list)}
+    return {**rounds, "agree": earlier["agree"] and later["agree"], "reports": {**earlier["reports"], **later["reports"]}}
 
 
 def version_of(package):
@@ -292,19 +307,19 @@ def page_of(kept):
     for setting in (one for one in settings() if one.name in kept):
         ran = [(program, kept[setting.name][program.name]) for program in PROGRAMS if program.name in kept[setting.name]]
         tables.append("\n".join([f"## {setting.text()[0].upper()}{setting.text()[1:]}", "",
-                                 "| Program | native | HiPS | ratio | A/A | share | calls |", "|---|---|---|---|---|---|---|",
-                                 *(row_of(program, found) for program, found in ran), ""]))
+                                 *heading_of(setting), *(row_of(program, found, setting) for program, found in ran), ""]))
         for program, found in ran:
             line = f"{program.name} ({setting.text()})"
-            if found.get("errors") or not found["agree"]:
+            if found["errors"] or not found["agree"]:
                 wrong.append(line)
-            if not found["hips"]:
+            if not found["native"]:
                 continue
-            rounds.add(len(found["hips"]))
-            how = change_of(found)
-            (slower if how < 0 else faster if how > 0 else []).append(line)
-            if is_untouched(found):
-                untouched.append(statistics.median(ratios_of(found)))
+            rounds.add(len(found["native"]))
+            for way in setting.ways[1:-1]:
+                how = change_of(found, way)
+                (slower if how < 0 else faster if how > 0 else []).append(line.replace(")", ", with -t)") if way == "named" else line)
+                if is_untouched(found, way):
+                    untouched.append(statistics.median(ratios_of(found, way)))
     summary = []
     if wrong:
         summary.append("Runs failed, or results differ: " + "; ".join(wrong) + ".\n")
@@ -357,7 +372,7 @@ def main():
         file.write(page)
     print(page)
     runs = [found for of_setting in kept.values() for found in of_setting.values()]
-    if any(found.get("errors") or not found["agree"] for found in runs):
+    if any(found["errors"] or not found["agree"] for found in runs):
         sys.exit("programs-report: runs failed, or results differ; see the page")
 
 

@@ -7,7 +7,7 @@ import petsc4py
 petsc4py.init(["poisson", "-ksp_type", sys.argv[1], "-pc_type", "jacobi"])
 from petsc4py import PETSc  # noqa: E402 - after init()
 
-SIDE, SOLVES = 128, 60
+SIDE, SOLVES = 128, 30
 matrix = PETSc.Mat().createAIJ((SIDE * SIDE, SIDE * SIDE), nnz=(5, 2))
 for row in range(*matrix.getOwnershipRange()):
     y, x = divmod(row, SIDE)
