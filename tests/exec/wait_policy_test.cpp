@@ -46,6 +46,19 @@ TEST(WaitPolicy, MoreProcessesThanCoresEndSpinningForGoodHoweverFewWereMetFirst)
   EXPECT_EQ(policy.budget(kPlan).spin_polls, 0);
 }
 
+TEST(WaitPolicy, SleepsSoonerForTransportsThanForMemoryWhereTheCoreIsShared) {
+  WaitPolicy learnt(SpinLimits::of(1, 1));
+  note(learnt, kLostTheCore, 10);
+  WaitPolicy known(SpinLimits::of(8, 2));
+  for (WaitPolicy* const policy : {&learnt, &known}) {
+    EXPECT_EQ(policy->budget(kPlan).spin_polls, 0);
+    EXPECT_GT(policy->budget(kPlan).yield_polls, 0);
+    EXPECT_LE(policy->budget(kPlan).yield_polls, 10);
+  }
+  EXPECT_GE(known.budget(WaitKind::kMemory).yield_polls, 100);
+  EXPECT_GE(learnt.budget(WaitKind::kMemory).yield_polls, 100);
+}
+
 TEST(WaitPolicy, AFixedOneLearnsNothing) {
   WaitPolicy policy = WaitPolicy::fixed({10, 20});
   note(policy, kLostTheCore, 100);

@@ -1,11 +1,15 @@
 #include "lib/base/wait/wait_policy.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace hips {
 namespace {
 
 constexpr SpinLimits kAlone{.spin_polls = 4000, .yield_polls = 1000};
+/// Yields before sleeping where the core is shared, by WaitKind. A poll of transports takes a system call for each NIC, and a yield
+/// another one. Asleep the process leaves the core to ranks that compute, and the kernel wakes it for what it waits for.
+constexpr std::array<int, kNumWaitKinds> kYieldsOfSharedCore{200, 5};
 constexpr SpinLimits kOversubscribed{.spin_polls = 0, .yield_polls = 200};
 
 /// Waits that kept the core until the spin grows, and what it grows from.
@@ -20,12 +24,14 @@ SpinLimits SpinLimits::of(int waiters, int cores) {
 
 void WaitPolicy::limit(SpinLimits limits) {
   if (limits.oversubscribed()) oversubscribed_.store(true, std::memory_order_relaxed);
-  for (Learned& learned : learned_) {
+  for (std::size_t kind = 0; kind < learned_.size(); ++kind) {
+    Learned& learned = learned_[kind];
+    const int yields = limits.oversubscribed() ? std::min(limits.yield_polls, kYieldsOfSharedCore[kind])
+                                               : limits.yield_polls;
     learned.spin_polls.store(std::min(learned.spin_polls.load(std::memory_order_relaxed), limits.spin_polls),
                              std::memory_order_relaxed);
-    learned.yield_polls.store(
-        std::min(learned.yield_polls.load(std::memory_order_relaxed), limits.yield_polls),
-        std::memory_order_relaxed);
+    learned.yield_polls.store(std::min(learned.yield_polls.load(std::memory_order_relaxed), yields),
+                              std::memory_order_relaxed);
   }
 }
 
@@ -45,8 +51,9 @@ void WaitPolicy::note(WaitKind kind, bool lost_the_core) {
     const int shorter = spin / 2 < kLeastSpin ? 0 : spin / 2;
     learned.spin_polls.store(shorter, std::memory_order_relaxed);
     if (shorter == 0)
-      learned.yield_polls.store(std::min(most_.yield_polls, kOversubscribed.yield_polls),
-                                std::memory_order_relaxed);
+      learned.yield_polls.store(
+          std::min(most_.yield_polls, kYieldsOfSharedCore[static_cast<std::size_t>(kind)]),
+          std::memory_order_relaxed);
   } else if (learned.num_alone.fetch_add(1, std::memory_order_relaxed) + 1 >= kNumAlone) {
     learned.num_alone.store(0, std::memory_order_relaxed);
     learned.spin_polls.store(std::min(most_.spin_polls, std::max(kLeastSpin, 2 * spin)),
