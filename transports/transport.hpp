@@ -124,6 +124,8 @@ struct Event {
 struct Armed {
   bool ready = false;  ///< an event is ready: poll again, do not sleep
   int fd = -1;         ///< becomes readable when an event is ready
+  /// `fd` is readable as long as an event is ready: one who polled before arm() may sleep without another poll.
+  bool stays_readable = false;
 };
 
 /// One object per (process, NIC).
@@ -157,9 +159,14 @@ class Transport {
   virtual std::size_t post(std::span<const WorkRequest> requests) = 0;
   /// Fills events from the front; returns how many.
   virtual std::size_t poll(std::span<Event> events) = 0;
+  /// The same for completions that are known without a system call, as after a post() that the kernel has taken.
+  virtual std::size_t poll_completions(std::span<Event> events) {
+    (void)events;
+    return 0;
+  }
 
   // Sleeping.
-  /// Requests a wake-up. The caller must poll() once more after arm() before it sleeps on the fd. This poll
+  /// Requests a wake-up. The caller must poll() once more after arm() before it sleeps on the fd, unless that stays readable. This poll
   /// does not consume the wake-up of an event that it does not report. Requests that are posted after this poll may
   /// complete without a wake-up: one who waits for their completions polls again.
   virtual Armed arm() = 0;

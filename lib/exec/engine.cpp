@@ -203,6 +203,8 @@ std::size_t EngineImpl::flush(EnginePort& port) {
   };
   if (!port.transport->query().completes_on_post) {
     drop_taken();
+    const std::size_t count = port.transport->poll_completions(completions);
+    for (std::size_t i = 0; i < count; ++i) dispatch(port, completions[i]);
     return taken;
   }
   std::array<Posted, EnginePort::kBatch + 1> done;
@@ -237,6 +239,7 @@ void EngineImpl::drop_batched(const EngineTeam* team) {
 bool EngineImpl::poll_ports() {
   PortSet used = clients.empty() && !active.empty() ? PortSet{} : PortSet::all();
   for (const EngineTeam* team : active) used.add(team->used_ports());
+  used.add(std::exchange(woken, {}));
   if (rounds++ % kRoundsPerSweep == 0) used = PortSet::all();
   bool moved = false, all = true;
   for (auto& port : ports) {
@@ -314,25 +317,29 @@ void EngineImpl::take_new_clients() {
 
 void EngineImpl::sleep(std::int64_t timeout_ns) {
   std::size_t armed = 0;
-  bool ready = false;
+  bool ready = false, stays_readable = true;
   sleeping_on.assign(1, {wake_fd, POLLIN, 0});
   for (; armed < ports.size() && !ready; ++armed) {
     const transport::Armed answer = ports[armed]->transport->arm();
     ready = answer.ready;
-    if (answer.fd >= 0) sleeping_on.push_back({answer.fd, POLLIN, 0});
+    stays_readable = stays_readable && answer.stays_readable;
+    sleeping_on.push_back({answer.fd, POLLIN, 0});  // ppoll() passes over -1
   }
   armed_clients.clear();
   for (std::size_t i = 0; i < clients.size() && !ready; ++i) {
     armed_clients.push_back(clients[i]);
     if (const int fd = clients[i]->arm(); fd >= 0) sleeping_on.push_back({fd, POLLIN, 0});
   }
-  // News between the last poll and arm() caused no wake-up, so poll once more before sleeping: every port, as
-  // after it, when any of them may have ended the sleep.
+  // The next round polls every port, as any of them may have ended the sleep.
   rounds = 0;
-  if (!ready && !progress()) {
+  // News between the last poll and arm() may have caused no wake-up: poll once more before sleeping.
+  if (!ready && ((stays_readable && armed_clients.empty()) || !progress())) {
     const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
     (void)::ppoll(sleeping_on.data(), sleeping_on.size(), &timeout, nullptr);
     rounds = 0;
+    for (std::size_t i = 0; i < armed; ++i)
+      if (sleeping_on[1 + i].revents != 0) woken.add(i);
+    if (!woken.empty()) rounds = 1;
   }
   for (std::size_t i = 0; i < armed; ++i) ports[i]->transport->disarm();
   for (EngineClient* client : armed_clients) client->disarm();

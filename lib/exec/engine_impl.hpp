@@ -152,8 +152,10 @@ struct EngineImpl final : RangeListener {
   std::vector<std::uint64_t> removed_ranges;  ///< ids of ranges that the user has deregistered
   std::array<transport::Event, 64> events;    ///< results of poll(); a member, because constructing 64 events
                                               ///< is expensive (each holds a Status)
-  std::uint32_t rounds = 0;                   ///< of progress()
-  bool quiet = false;                         ///< this round polled every transport and found nothing
+  std::array<transport::Event, 16> completions;  ///< the same of poll_completions()
+  std::uint32_t rounds = 0;                      ///< of progress()
+  PortSet woken;                                 ///< ports whose events ended the last sleep
+  bool quiet = false;                            ///< this round polled every transport and found nothing
   bool completed_some = false;  ///< an operation has completed since the waiters were last notified
   /// Used by sleep(); a member, so that sleep() does not allocate each time.
   std::vector<pollfd> sleeping_on;

@@ -16,6 +16,7 @@ class PortSet {
 
   constexpr void add(std::size_t port) { bits_ |= std::uint64_t{1} << (port % 64); }
   constexpr void add(PortSet others) { bits_ |= others.bits_; }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
   [[nodiscard]] constexpr bool has(std::size_t port) const { return (bits_ >> (port % 64) & 1U) != 0; }
 
  private:

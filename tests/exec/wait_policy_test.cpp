@@ -59,6 +59,19 @@ TEST(WaitPolicy, SleepsSoonerForTransportsThanForMemoryWhereTheCoreIsShared) {
   EXPECT_GE(learnt.budget(WaitKind::kMemory).yield_polls, 100);
 }
 
+TEST(WaitPolicy, LooksSeldomAtWaitsThatDoNotSpin) {
+  WaitPolicy policy(SpinLimits::of(1, 1));
+  const auto num_looks = [&] {
+    int looks = 0;
+    for (int i = 0; i < 100; ++i) looks += policy.budget(kPlan).can_change ? 1 : 0;
+    return looks;
+  };
+  EXPECT_EQ(num_looks(), 100);
+  note(policy, kLostTheCore, 10);
+  EXPECT_GT(num_looks(), 10);
+  EXPECT_LT(num_looks(), 50);
+}
+
 TEST(WaitPolicy, AFixedOneLearnsNothing) {
   WaitPolicy policy = WaitPolicy::fixed({10, 20});
   note(policy, kLostTheCore, 100);

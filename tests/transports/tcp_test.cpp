@@ -482,6 +482,44 @@ TEST(TcpSleep, ThePollBeforeASleepReportsWhatItCompletes) {
   }
 }
 
+// Who polled before arm() sleeps without another poll.
+TEST(TcpSleep, TheDescriptorIsReadableForWhatCameBetweenThePollAndArm) {
+  World world(backend(), 2);
+  world.join(0, 1);
+  world.settle();
+  for (std::uint32_t round = 1; round <= 50; ++round) {
+    Event event;
+    EXPECT_EQ(world.transport(1).poll({&event, 1}), 0u);
+    const transport::WorkRequest request = notification(1, round, false);
+    ASSERT_EQ(world.transport(0).post({&request, 1}), 1u);
+    if (round % 2 == 0) std::this_thread::sleep_for(1ms);
+    const transport::Armed armed = world.transport(1).arm();
+    ASSERT_TRUE(armed.stays_readable);
+    ASSERT_TRUE(armed.ready || becomes_readable(armed.fd, 2000)) << "it sleeps although something arrived";
+    // Expect: it stays readable until a poll has taken the event.
+    ASSERT_TRUE(armed.ready || becomes_readable(armed.fd, 0));
+    world.transport(1).disarm();
+    EXPECT_EQ(next_event(world.transport(1)).token, round);
+  }
+}
+
+TEST(TcpCompletions, AreKnownWithoutAPollOnceTheKernelHasTheRequest) {
+  World world(backend(), 2);
+  world.join(0, 1);
+  world.settle();
+  Event event;
+  EXPECT_EQ(world.transport(0).poll_completions({&event, 1}), 0u);
+  transport::WorkRequest request = notification(1, 3, true);
+  request.context = 17;
+  ASSERT_EQ(world.transport(0).post({&request, 1}), 1u);
+  ASSERT_EQ(world.transport(0).poll_completions({&event, 1}), 1u);
+  EXPECT_EQ(event.kind, Event::Kind::kCompletion);
+  EXPECT_EQ(event.context, 17u);
+  // Expect: no poll reports it again.
+  EXPECT_EQ(world.transport(0).poll({&event, 1}), 0u);
+  EXPECT_EQ(next_event(world.transport(1)).token, 3u);
+}
+
 // A poll reads at most sixteen times from a peer. The last of these reads empties the socket here.
 TEST(TcpSleep, APollThatReachesItsLimitReportsWhatItHasReceived) {
   const Backend roomy{.name = "Tcp", .start = [] {

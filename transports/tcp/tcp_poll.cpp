@@ -328,6 +328,12 @@ void TcpTransport::take_broken(std::span<Event> events, std::size_t& filled) {
     events[filled++] = std::move(broken_.front());
 }
 
+std::size_t TcpTransport::poll_completions(std::span<Event> events) {
+  std::size_t filled = 0;
+  take_completions(events, filled);
+  return filled;
+}
+
 std::size_t TcpTransport::poll(std::span<Event> events) {
   std::size_t filled = 0;
   try {

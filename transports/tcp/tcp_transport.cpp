@@ -149,12 +149,9 @@ Result<std::span<std::byte>> TcpTransport::attach(PeerId /*peer*/, const RemoteR
 // The epoll set is level-triggered: unread data keeps it readable. There is nothing to arm, and no wake-up can
 // be lost, as poll() leaves nothing in user space that it does not report.
 Armed TcpTransport::arm() {
-  bool ready = !ready_.empty() || !finished_.empty() || !broken_.empty();
-  if (!ready) {
-    epoll_event event;
-    ready = epoll_wait(epoll_.get(), &event, 1, 0) > 0;
-  }
-  return {.ready = ready, .fd = epoll_.get()};
+  return {.ready = !ready_.empty() || !finished_.empty() || !broken_.empty(),
+          .fd = epoll_.get(),
+          .stays_readable = true};
 }
 
 }  // namespace hips::tcp

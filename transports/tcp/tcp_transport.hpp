@@ -39,6 +39,7 @@ class TcpTransport final : public transport::Transport {
   Result<std::span<std::byte>> attach(transport::PeerId peer, const transport::RemoteRegion& region) override;
   std::size_t post(std::span<const transport::WorkRequest> requests) override;
   std::size_t poll(std::span<transport::Event> events) override;
+  std::size_t poll_completions(std::span<transport::Event> events) override;
   transport::Armed arm() override;
   void disarm() override {}
 

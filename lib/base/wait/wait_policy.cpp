@@ -9,12 +9,15 @@ namespace {
 constexpr SpinLimits kAlone{.spin_polls = 4000, .yield_polls = 1000};
 /// Yields before sleeping where the core is shared, by WaitKind. A poll of transports takes a system call for each NIC, and a yield
 /// another one. Asleep the process leaves the core to ranks that compute, and the kernel wakes it for what it waits for.
-constexpr std::array<int, kNumWaitKinds> kYieldsOfSharedCore{200, 5};
+const std::array<int, kNumWaitKinds> kYieldsOfSharedCore{
+    200, std::getenv("HIPSX_YIELD") ? std::atoi(std::getenv("HIPSX_YIELD")) : 5};
 constexpr SpinLimits kOversubscribed{.spin_polls = 0, .yield_polls = 200};
 
 /// Waits that kept the core until the spin grows, and what it grows from.
 constexpr int kNumAlone = 4;
 constexpr int kLeastSpin = 64;
+/// Of the waits that do not spin one in so many is looked at.
+constexpr unsigned kWaitsPerLook = 4;
 
 }  // namespace
 
@@ -35,11 +38,14 @@ void WaitPolicy::limit(SpinLimits limits) {
   }
 }
 
-WaitPolicy::Budget WaitPolicy::budget(WaitKind kind) const {
-  const Learned& learned = learned_[static_cast<std::size_t>(kind)];
-  return {.spin_polls = learned.spin_polls.load(std::memory_order_relaxed),
-          .yield_polls = learned.yield_polls.load(std::memory_order_relaxed),
-          .can_change = learns_ && !oversubscribed_.load(std::memory_order_relaxed)};
+WaitPolicy::Budget WaitPolicy::budget(WaitKind kind) {
+  Learned& learned = learned_[static_cast<std::size_t>(kind)];
+  Budget budget{.spin_polls = learned.spin_polls.load(std::memory_order_relaxed),
+                .yield_polls = learned.yield_polls.load(std::memory_order_relaxed),
+                .can_change = learns_ && !oversubscribed_.load(std::memory_order_relaxed)};
+  if (budget.can_change && budget.spin_polls == 0)
+    budget.can_change = learned.num_waits.fetch_add(1, std::memory_order_relaxed) % kWaitsPerLook == 0;
+  return budget;
 }
 
 void WaitPolicy::note(WaitKind kind, bool lost_the_core) {

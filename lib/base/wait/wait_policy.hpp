@@ -49,7 +49,8 @@ class WaitPolicy {
 
   /// More processes of this node were met: spins get no longer than these limits from now on.
   void limit(SpinLimits limits);
-  [[nodiscard]] Budget budget(WaitKind kind) const;
+  /// Of the wait that begins. One that does not spin is seldom looked at, since that takes two system calls.
+  [[nodiscard]] Budget budget(WaitKind kind);
   /// Notes a wait that yielded. `lost_the_core`: somebody else ran on this core meanwhile.
   void note(WaitKind kind, bool lost_the_core);
 
@@ -59,6 +60,7 @@ class WaitPolicy {
   struct Learned {
     std::atomic<int> spin_polls{INT32_MAX}, yield_polls{INT32_MAX};
     std::atomic<int> num_alone{0};  ///< waits in a row that yielded and kept the core
+    std::atomic<unsigned> num_waits{0};
   };
 
   const SpinLimits most_;
