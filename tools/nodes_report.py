@@ -120,7 +120,8 @@ class Runner:
         return self.compared(self.mpirun(), self.perf, OPEN_MPI)
 
     def run_hips_run(self):
-        """The ratio of a program's calls under hips run, once the trials are over, to native ones, by turns in one process."""
+        """The ratio of a program's calls under hips run, once HiPS has adopted its communicator and the trials are over, to native
+        ones, by turns in one process."""
         program, found = os.path.join(self.folder, "by_turns"), {}
         if not os.path.exists(program):
             subprocess.run(["mpicc.openmpi", "-O2", os.path.join(HERE, "nodes", "by_turns.c"), "-o", program], check=True)
@@ -128,7 +129,8 @@ class Runner:
         for first, last, calls in self.cell.bands:
             warmup = 1500 if last <= 16384 else 150 if last <= 1 << 20 else 50
             self.lab(["--mpirun", "--without-topology"],
-                     [*self.mpirun(), hips, "run", program, *map(str, (first, last, calls, warmup, 7 if last <= 1 << 20 else 3)), self.output])
+                     [*self.mpirun(), hips, "run", "--adopt", "always", program,
+                      *map(str, (first, last, calls, warmup, 7 if last <= 1 << 20 else 3)), self.output])
             with open(self.output, encoding="utf-8") as file:
                 found.update({int(size): under / native for size, (under, native) in json.load(file).items()})
         return {HIPS_RUN: found}
