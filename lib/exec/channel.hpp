@@ -32,7 +32,6 @@ struct InChannel {
   std::uint32_t slot_base = 0;
   std::uint32_t credit_token = 0;  ///< the token that returns credits to the peer, with its credits field 0
   std::uint64_t released = 0;
-  std::uint64_t next_base = 0;  ///< number at which the next operation starts
   std::uint32_t to_return = 0;  ///< released slots that have not been returned to the peer
   bool listed = false;          ///< in the team's list of channels with credits to return
   std::int32_t back = -1;       ///< out-channel to the peer in this lane; -1 if its headers carry no credits

@@ -191,6 +191,7 @@ Result<Outbound> TeamImpl::allocate(const Inbound& offers) {
   const std::lock_guard driving(engine_);
   if (Status status = allocate_memory(); !status.ok()) return hips::fail(std::move(status));
   in_.resize(channels_.in.size());
+  next_base_.assign(in_.size(), 0);
   out_.resize(channels_.out.size());
   std::byte* send_slots = send_memory_.data();
   Outbound addresses;

@@ -194,6 +194,8 @@ class TeamImpl final : public Team, public EngineTeam {
   ChannelTable channels_;
   std::deque<CompiledProgram> programs_;  ///< a deque: operations point into it
   std::vector<InChannel> in_;
+  /// By in-channel: number at which the next operation starts. Beside the channels, since each operation reads all of them.
+  std::vector<std::uint64_t> next_base_;
   std::vector<OutChannel> out_;
   StagingArena::Piece staging_;        ///< receive slots
   StagingArena::Piece send_memory_;    ///< send slots, for NICs that need registered memory

@@ -169,11 +169,8 @@ void TeamImpl::begin(OperationImpl& operation) {
   const std::size_t scratch_bytes =
       config_.phantom ? 0 : static_cast<std::size_t>(layout.scratch_elements) * layout.element_bytes;
   if (operation.scratch_.size() < scratch_bytes) operation.scratch_.resize(scratch_bytes);
-  operation.in_base_.resize(in_.size());
-  for (std::size_t c = 0; c < in_.size(); ++c) {
-    operation.in_base_[c] = in_[c].next_base;
-    in_[c].next_base += layout.in_totals[c];
-  }
+  operation.in_base_ = next_base_;
+  for (std::size_t c = 0; c < next_base_.size(); ++c) next_base_[c] += layout.in_totals[c];
   if (!config_.phantom) {
     hold_memory(operation);
     give_grants(operation);
@@ -439,11 +436,12 @@ Receive TeamImpl::receive_of(const OperationImpl& operation, std::int32_t c, std
 }
 
 void TeamImpl::take_early_arrivals(OperationImpl& operation) {
+  const Layout& layout = *operation.layout_;
   for (std::size_t c = 0; c < in_.size(); ++c) {
+    if (layout.in_totals[c] == 0) continue;
     const InChannel& channel = in_[c];
     const std::uint64_t base = operation.in_base_[c];
-    const std::uint64_t end =
-        std::min(base + operation.layout_->in_totals[c], channel.released + channel.slots.size());
+    const std::uint64_t end = std::min(base + layout.in_totals[c], channel.released + channel.slots.size());
     for (std::uint64_t number = std::max(base, channel.released); number < end; ++number) {
       if (!channel.arrived(number)) continue;
       --early_arrivals_;
