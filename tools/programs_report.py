@@ -146,16 +146,19 @@ def measure(setting, program, hips, rounds, say):
     for _ in range(rounds):
         times = {}
         for way in setting.ways:
-            report = os.path.join(folder, f"{way}.json")
+            report = os.path.join(folder, "report.json")
             times[way], text, status = launch(setting, program, way, hips, report)
             result = program.result_of(text)
-            if status != 0 or result is None:
-                found["errors"].append(f"{UNDER_HIPS.get(way, 'natively')}: exit status {status}: {text[-400:]}")
+            has_report = os.path.exists(report)
+            if status != 0 or result is None or has_report != (way in UNDER_HIPS):
+                without = "" if has_report or way not in UNDER_HIPS else ", without a report"
+                found["errors"].append(f"{UNDER_HIPS.get(way, 'natively')}: exit status {status}{without}: {text[-400:]}")
                 break
             results[way in UNDER_HIPS].add(result)
-            if os.path.exists(report):
+            if has_report:
                 with open(report, encoding="utf-8") as file:
                     summary = json.load(file)
+                os.unlink(report)
                 reports[way] = {"share": summary["collectives_seconds"] / summary["run_seconds"], "taken": summary["hips_calls"],
                                 "delegated": summary["delegated_calls"]}
         else:
@@ -286,7 +289,12 @@ def kept_runs(path):
     if not path or not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as file:
-        return json.load(file)
+        kept = json.load(file)
+    rows = [(name, found) for name, of_setting in kept.items() for found in of_setting.values()]
+    ways = {one.name: one.ways for one in settings()}
+    if any(name not in ways or not {"errors", "agree", "reports", *ways[name]} <= set(found) for name, found in rows):
+        sys.exit(f"programs-report: {path} is of another version of this script; name a new file")
+    return kept
 
 
 def together(earlier, later):

@@ -41,6 +41,7 @@ struct Limits {
   bool registers_freely = false;
   /// Posted requests arrive before the peer has called connect(). False: they arrive after it has.
   bool arrives_before_connect = true;
+  bool polls_by_system_call = false;
   /// Requests make progress outside of post() and poll(). False: only while one of these runs.
   bool asynchronous = false;
 };

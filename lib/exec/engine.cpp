@@ -205,6 +205,7 @@ std::size_t EngineImpl::flush(EnginePort& port) {
     drop_taken();
     const std::size_t count = port.transport->poll_completions(completions);
     for (std::size_t i = 0; i < count; ++i) dispatch(port, completions[i]);
+    dispatched_completions |= count > 0;
     return taken;
   }
   std::array<Posted, EnginePort::kBatch + 1> done;
@@ -280,6 +281,7 @@ bool EngineImpl::progress() {
       active.pop_back();
     }
   }
+  moved |= std::exchange(dispatched_completions, false);
   if (!clients.empty()) moved |= advance_clients();
   if (completed_some) {
     completed_some = false;
@@ -333,7 +335,9 @@ void EngineImpl::sleep(std::int64_t timeout_ns) {
   // The next round polls every port, as any of them may have ended the sleep.
   rounds = 0;
   // News between the last poll and arm() may have caused no wake-up: poll once more before sleeping.
-  if (!ready && ((stays_readable && armed_clients.empty()) || !progress())) {
+  const bool nothing_new =
+      stays_readable && armed_clients.empty() && !control_pending.load(std::memory_order_relaxed);
+  if (!ready && (nothing_new || !progress())) {
     const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
     (void)::ppoll(sleeping_on.data(), sleeping_on.size(), &timeout, nullptr);
     rounds = 0;
@@ -361,6 +365,7 @@ transport::Transport* Engine::add_transport(std::unique_ptr<transport::Transport
   transport::Transport* added = port->transport.get();
   const std::lock_guard driving(*impl_);
   port->index = impl_->ports.size();
+  if (added->query().polls_by_system_call) impl_->wait_kind = WaitKind::kSystemCalls;
   impl_->ports.push_back(std::move(port));
   return added;
 }
@@ -443,7 +448,7 @@ Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
       }
       continue;
     }
-    for (Waiter waiter(*impl.options.waits, WaitKind::kPlan, *impl.clock);
+    for (Waiter waiter(*impl.options.waits, impl.wait_kind, *impl.clock);
          !awaited.done() && !hand_on && !steps_back();) {
       if (impl.progress()) {
         waiter.moved();
@@ -451,7 +456,7 @@ Status Engine::wait(Waitable& awaited, const WaitOptions& options) {
       }
       if (waiter.stay_awake()) {
         if (!waiter.time_to_look(time.polls_per_look())) continue;
-      } else {
+      } else if (!awaited.done()) {
         impl.sleep(time.sleep_ns());
       }
       if (awaited.done()) break;

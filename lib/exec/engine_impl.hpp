@@ -156,6 +156,8 @@ struct EngineImpl final : RangeListener {
   std::uint32_t rounds = 0;                      ///< of progress()
   PortSet woken;                                 ///< ports whose events ended the last sleep
   bool quiet = false;                            ///< this round polled every transport and found nothing
+  bool dispatched_completions = false;           ///< of poll_completions(), since the last round
+  WaitKind wait_kind = WaitKind::kMemory;
   bool completed_some = false;  ///< an operation has completed since the waiters were last notified
   /// Used by sleep(); a member, so that sleep() does not allocate each time.
   std::vector<pollfd> sleeping_on;

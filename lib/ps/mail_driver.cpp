@@ -260,7 +260,7 @@ void MailDriver::sleep_or_fail(std::int64_t most_ns, const Ends& ends) {
 void MailDriver::serve() {
   // More mail often follows at once. The program may want the core, so the policy learns.
   WaitPolicy brief({.spin_polls = 100, .yield_polls = 20});
-  Waiter waiter(brief, WaitKind::kPlan, SystemClock::instance());
+  Waiter waiter(brief, WaitKind::kMemory, SystemClock::instance());
   const auto stops = [this] { return stops_.load(std::memory_order_acquire); };
   const Ends ends = [&] { return stops() || failed(); };
   while (!stops()) {

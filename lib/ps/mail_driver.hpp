@@ -100,7 +100,7 @@ class MailDriver {
     Clock& clock = SystemClock::instance();
     const std::int64_t limit_ns = members_.timeout_ns();
     const std::int64_t begin_ns = limit_ns == INT64_MAX ? 0 : clock.now_ns();
-    Waiter waiter(*waits_, WaitKind::kPlan, clock);
+    Waiter waiter(*waits_, WaitKind::kMemory, clock);
     auto& collectives = comm::OutstandingCalls::process();
     const auto& progress = members_.origin().options.progress;
     constexpr int kRoundsPerLook = 1024;

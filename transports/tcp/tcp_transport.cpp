@@ -89,6 +89,7 @@ TcpTransport::TcpTransport(const TcpOptions& options, Acceptor acceptor, UniqueF
              .max_posted = options.queue_entries,
              .registers_freely = true,
              .arrives_before_connect = false,
+             .polls_by_system_call = true,
              .asynchronous = true};
   limits_.best_segment_bytes = kSegmentBytes;
   limits_.best_credits = 8;  // some of them wait in the kernel's two socket buffers

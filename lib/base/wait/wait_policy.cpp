@@ -7,16 +7,15 @@ namespace hips {
 namespace {
 
 constexpr SpinLimits kAlone{.spin_polls = 4000, .yield_polls = 1000};
-/// Yields before sleeping where the core is shared, by WaitKind. A poll of transports takes a system call for each NIC, and a yield
-/// another one. Asleep the process leaves the core to ranks that compute, and the kernel wakes it for what it waits for.
-const std::array<int, kNumWaitKinds> kYieldsOfSharedCore{
-    200, std::getenv("HIPSX_YIELD") ? std::atoi(std::getenv("HIPSX_YIELD")) : 5};
+/// Yields before sleeping where the core is shared, by WaitKind. A system call for each NIC and another one to yield: asleep the
+/// process leaves the core to ranks that compute, and the kernel wakes it for what it waits for.
+constexpr std::array<int, kNumWaitKinds> kYieldsOfSharedCore{200, 5};
 constexpr SpinLimits kOversubscribed{.spin_polls = 0, .yield_polls = 200};
 
 /// Waits that kept the core until the spin grows, and what it grows from.
 constexpr int kNumAlone = 4;
 constexpr int kLeastSpin = 64;
-/// Of the waits that do not spin one in so many is looked at.
+/// Of the waits that yield at once one in so many is learned from.
 constexpr unsigned kWaitsPerLook = 4;
 
 }  // namespace
@@ -29,8 +28,9 @@ void WaitPolicy::limit(SpinLimits limits) {
   if (limits.oversubscribed()) oversubscribed_.store(true, std::memory_order_relaxed);
   for (std::size_t kind = 0; kind < learned_.size(); ++kind) {
     Learned& learned = learned_[kind];
-    const int yields = limits.oversubscribed() ? std::min(limits.yield_polls, kYieldsOfSharedCore[kind])
-                                               : limits.yield_polls;
+    const int yields = learns_ && limits.oversubscribed()
+                           ? std::min(limits.yield_polls, kYieldsOfSharedCore[kind])
+                           : limits.yield_polls;
     learned.spin_polls.store(std::min(learned.spin_polls.load(std::memory_order_relaxed), limits.spin_polls),
                              std::memory_order_relaxed);
     learned.yield_polls.store(std::min(learned.yield_polls.load(std::memory_order_relaxed), yields),
@@ -38,14 +38,17 @@ void WaitPolicy::limit(SpinLimits limits) {
   }
 }
 
-WaitPolicy::Budget WaitPolicy::budget(WaitKind kind) {
+WaitPolicy::Budget WaitPolicy::budget(WaitKind kind) const {
+  const Learned& learned = learned_[static_cast<std::size_t>(kind)];
+  return {.spin_polls = learned.spin_polls.load(std::memory_order_relaxed),
+          .yield_polls = learned.yield_polls.load(std::memory_order_relaxed)};
+}
+
+bool WaitPolicy::learns_from_next(WaitKind kind) {
+  if (!learns_ || oversubscribed_.load(std::memory_order_relaxed)) return false;
   Learned& learned = learned_[static_cast<std::size_t>(kind)];
-  Budget budget{.spin_polls = learned.spin_polls.load(std::memory_order_relaxed),
-                .yield_polls = learned.yield_polls.load(std::memory_order_relaxed),
-                .can_change = learns_ && !oversubscribed_.load(std::memory_order_relaxed)};
-  if (budget.can_change && budget.spin_polls == 0)
-    budget.can_change = learned.num_waits.fetch_add(1, std::memory_order_relaxed) % kWaitsPerLook == 0;
-  return budget;
+  return learned.spin_polls.load(std::memory_order_relaxed) > 0 ||
+         learned.num_waits.fetch_add(1, std::memory_order_relaxed) % kWaitsPerLook == 0;
 }
 
 void WaitPolicy::note(WaitKind kind, bool lost_the_core) {

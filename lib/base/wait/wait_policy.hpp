@@ -21,8 +21,8 @@ struct SpinLimits {
 
 /// What is polled: the cost of a poll, and so what pays, differs.
 enum class WaitKind : std::uint8_t {
-  kMemory,  ///< cache lines of ranks of the node
-  kPlan,    ///< transports
+  kMemory,       ///< cache lines: of ranks of the node, or of a NIC
+  kSystemCalls,  ///< transports that ask the kernel
 };
 inline constexpr int kNumWaitKinds = 2;
 
@@ -38,7 +38,6 @@ class WaitPolicy {
  public:
   struct Budget {
     int spin_polls = 0, yield_polls = 0;
-    bool can_change = false;  ///< false: note() would change nothing
   };
 
   explicit WaitPolicy(SpinLimits most) : WaitPolicy(most, true) {}
@@ -49,8 +48,10 @@ class WaitPolicy {
 
   /// More processes of this node were met: spins get no longer than these limits from now on.
   void limit(SpinLimits limits);
-  /// Of the wait that begins. One that does not spin is seldom looked at, since that takes two system calls.
-  [[nodiscard]] Budget budget(WaitKind kind);
+  [[nodiscard]] Budget budget(WaitKind kind) const;
+  /// Whether the wait that has begun to yield should find out if it loses the core, and note() it. That takes two system calls, so
+  /// a process that does not spin seldom does.
+  [[nodiscard]] bool learns_from_next(WaitKind kind);
   /// Notes a wait that yielded. `lost_the_core`: somebody else ran on this core meanwhile.
   void note(WaitKind kind, bool lost_the_core);
 

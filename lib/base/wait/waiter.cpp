@@ -21,8 +21,7 @@ std::int64_t num_switches() {
 
 bool Waiter::yield() {
   if (polls_ > budget_.spin_polls + budget_.yield_polls) return false;
-  // Counting takes as long as the yield itself.
-  if (num_switches_ < 0 && budget_.can_change) num_switches_ = num_switches();
+  if (polls_ == budget_.spin_polls + 1 && policy_.learns_from_next(kind_)) num_switches_ = num_switches();
   sched_yield();
   if (polls_ % kPollsPerLook == 0) look();
   return true;
@@ -39,8 +38,7 @@ void Waiter::look() {
 }
 
 void Waiter::learn() {
-  if (num_switches_ < 0) return;
-  policy_.note(kind_, num_switches() > num_switches_);
+  if (num_switches_ >= 0) policy_.note(kind_, num_switches() > num_switches_);
   num_switches_ = -1;
   budget_ = policy_.budget(kind_);
 }

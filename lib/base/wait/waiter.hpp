@@ -59,8 +59,9 @@ class Waiter {
   WaitPolicy::Budget budget_;
   WaitKind kind_;
   int polls_ = 0;
-  std::int64_t begin_ns_ = 0;       ///< of the wait, from the first look() on
-  std::int64_t num_switches_ = -1;  ///< of this thread at the first yield; -1: it has not yielded
+  std::int64_t begin_ns_ = 0;  ///< of the wait, from the first look() on
+  std::int64_t num_switches_ =
+      -1;  ///< of this thread at the first yield; -1: nothing is learned from this wait
 };
 
 }  // namespace hips
