@@ -61,18 +61,6 @@ TEST(WaitPolicy, SleepsSoonerForTransportsThanForMemoryWhereTheCoreIsShared) {
   EXPECT_GE(learnt.budget(WaitKind::kMemory).yield_polls, 100);
 }
 
-TEST(WaitPolicy, LearnsSeldomFromWaitsThatDoNotSpin) {
-  WaitPolicy policy(SpinLimits::of(1, 1));
-  const auto num_learned_from = [&] {
-    int num = 0;
-    for (int i = 0; i < 100; ++i) num += policy.learns_from_next(kNic) ? 1 : 0;
-    return num;
-  };
-  EXPECT_EQ(num_learned_from(), 100);
-  note(policy, kLostTheCore, 10);
-  EXPECT_EQ(num_learned_from(), 25);
-}
-
 // A thread that serves others has one waiter for its whole life.
 TEST(Waiter, SpinsAgainOnceOthersLeaveTheCoreEvenIfItIsNeverMadeAnew) {
   WaitPolicy policy({.spin_polls = 100, .yield_polls = 20});

@@ -15,8 +15,6 @@ constexpr SpinLimits kOversubscribed{.spin_polls = 0, .yield_polls = 200};
 /// Waits that kept the core until the spin grows, and what it grows from.
 constexpr int kNumAlone = 4;
 constexpr int kLeastSpin = 64;
-/// Of the waits that yield at once one in so many is learned from.
-constexpr unsigned kWaitsPerLook = 4;
 
 }  // namespace
 
@@ -44,15 +42,12 @@ WaitPolicy::Budget WaitPolicy::budget(WaitKind kind) const {
           .yield_polls = learned.yield_polls.load(std::memory_order_relaxed)};
 }
 
-bool WaitPolicy::learns_from_next(WaitKind kind) {
-  if (!learns_ || oversubscribed_.load(std::memory_order_relaxed)) return false;
-  Learned& learned = learned_[static_cast<std::size_t>(kind)];
-  return learned.spin_polls.load(std::memory_order_relaxed) > 0 ||
-         learned.num_waits.fetch_add(1, std::memory_order_relaxed) % kWaitsPerLook == 0;
+bool WaitPolicy::learns() const {
+  return learns_ && !oversubscribed_.load(std::memory_order_relaxed);
 }
 
 void WaitPolicy::note(WaitKind kind, bool lost_the_core) {
-  if (!learns_ || oversubscribed_.load(std::memory_order_relaxed)) return;
+  if (!learns()) return;
   Learned& learned = learned_[static_cast<std::size_t>(kind)];
   const int spin = learned.spin_polls.load(std::memory_order_relaxed);
   if (lost_the_core) {

@@ -49,9 +49,8 @@ class WaitPolicy {
   /// More processes of this node were met: spins get no longer than these limits from now on.
   void limit(SpinLimits limits);
   [[nodiscard]] Budget budget(WaitKind kind) const;
-  /// Whether the wait that has begun to yield should find out if it loses the core, and note() it. That takes two system calls, so
-  /// a process that does not spin seldom does.
-  [[nodiscard]] bool learns_from_next(WaitKind kind);
+  /// Whether note() can change something. To find out what it wants to know takes two system calls.
+  [[nodiscard]] bool learns() const;
   /// Notes a wait that yielded. `lost_the_core`: somebody else ran on this core meanwhile.
   void note(WaitKind kind, bool lost_the_core);
 
@@ -61,7 +60,6 @@ class WaitPolicy {
   struct Learned {
     std::atomic<int> spin_polls{INT32_MAX}, yield_polls{INT32_MAX};
     std::atomic<int> num_alone{0};  ///< waits in a row that yielded and kept the core
-    std::atomic<unsigned> num_waits{0};
   };
 
   const SpinLimits most_;

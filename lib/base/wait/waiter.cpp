@@ -21,7 +21,7 @@ std::int64_t num_switches() {
 
 bool Waiter::yield() {
   if (polls_ > budget_.spin_polls + budget_.yield_polls) return false;
-  if (polls_ == budget_.spin_polls + 1 && policy_.learns_from_next(kind_)) num_switches_ = num_switches();
+  if (polls_ == budget_.spin_polls + 1 && policy_.learns()) num_switches_ = num_switches();
   sched_yield();
   if (polls_ % kPollsPerLook == 0) look();
   return true;
