@@ -282,7 +282,7 @@ COLUMNS = {
     "named": "**HiPS, topology named**: with `HIPS_TOPO`.",
     "open-mpi": "**Open MPI**: 4.1.4 over all NICs, without binding (it would bind the first ranks of all servers to one core) and with\n"
                 "  `mpi_yield_when_idle`: with this many ranks on these cores it takes tens of milliseconds without.",
-    "hips-run": "**`hips run` / native**: MPI_Allreduce of a program under `hips run`, once the trials are over, to Open MPI's in the same process, by\n"
+    "hips-run": "**`hips run` / native**: MPI_Allreduce of a program under `hips run --adopt always`, once the trials are over, to Open MPI's in the same process, by\n"
                 "  turns; in brackets the least and the largest ratio of a round.",
     "mpich": "**MPICH**: 4.0 over TCP. It spins, which ranks that share cores cannot afford.",
     "gloo": "**Gloo**: PyTorch 1.13's, over one NIC, all that it can use.",

