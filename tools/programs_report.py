@@ -5,6 +5,7 @@ import dataclasses
 import glob
 import json
 import os
+import random
 import re
 import shutil
 import statistics
@@ -81,7 +82,6 @@ class Setting:
 
     @property
     def ways(self):
-        """In the order of a round: the runs under HiPS stand between two native ones."""
         return ("native", "hips", "named", "again") if self.nodes else ("native", "hips", "again")
 
     def text(self):
@@ -139,13 +139,14 @@ def launch(setting, program, way, hips, report):
 
 
 def measure(setting, program, hips, rounds, say):
-    """All ways by turns, native twice: what native runs show against themselves. A round counts if all of its runs ended well."""
+    """All ways once a round, native twice: what native runs show against themselves. A round counts if all of its runs ended well.
+    Each round has an order of its own: the processor's speed drifts, and a fixed order can keep time with that."""
     found, results = {"errors": [], **{way: [] for way in setting.ways}}, {True: set(), False: set()}
     reports = {}
     folder = tempfile.mkdtemp()
     for _ in range(rounds):
         times = {}
-        for way in setting.ways:
+        for way in random.sample(setting.ways, len(setting.ways)):
             report = os.path.join(folder, "report.json")
             times[way], text, status = launch(setting, program, way, hips, report)
             result = program.result_of(text)
@@ -262,12 +263,12 @@ def is_untouched(found, way):
 PAGE = """# Real programs
 
 Whether HiPS is worth it for a program depends on the share of its time that it spends in collectives. These are programs of Debian
-packages, unchanged, natively ({versions}), under `hips run` and under `hips run -t TOPOLOGY`, by turns; {rounds}, each
-with the runs under HiPS between two native ones. Times are those of the whole `mpirun`. `tools/programs-report` makes this page
-again.
+packages, unchanged, natively ({versions}), under `hips run` and under `hips run -t TOPOLOGY`; {rounds}, each with one run
+of every kind and a second native one, in random order. Times are those of the whole `mpirun`. `tools/programs-report` makes this
+page again.
 
 - **native**: the median of the native runs.
-- **A/A**: the first native runs of the rounds against the second ones; ratios within that are no difference.
+- **A/A**: one native run of each round against the other one, their medians; ratios within that are no difference.
 - **hips run**, **hips run -t**: HiPS to native in the same round, the median; below 1 HiPS is faster. In brackets the least and the
   largest.
 - **share**: of the program's time in collectives that HiPS could execute, under HiPS.
