@@ -2,6 +2,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,25 @@
 #include "tools/hips/common/settings.hpp"
 
 namespace {
+
+/// All commands, as the help lists them; or `run` alone: it starts each rank of a job, and the options of the others take milliseconds.
+void add_commands(CLI::App& app, std::string_view named, const std::vector<std::string>& program) {
+  using namespace hips::cli;
+  if (named == "run") {
+    add_run(app);
+    return;
+  }
+  add_topo(app);
+  add_plan(app);
+  add_check(app);
+  add_compare(app);
+  add_run(app);
+  add_trace(app);
+  add_lab(app, program);
+  add_doctor(app);
+  add_info(app);
+  add_completion(app);
+}
 
 /// Runs the command of the command line and returns its exit code.
 int run(CLI::App& app, std::vector<char*> arguments) {
@@ -52,16 +72,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(hips::cli::argument_error);
   app.set_version_flag("--version", [] { return std::string("hips ") + hips_version(); });
-  hips::cli::add_topo(app);
-  hips::cli::add_plan(app);
-  hips::cli::add_check(app);
-  hips::cli::add_compare(app);
-  hips::cli::add_run(app);
-  hips::cli::add_trace(app);
-  hips::cli::add_lab(app, program);
-  hips::cli::add_doctor(app);
-  hips::cli::add_info(app);
-  hips::cli::add_completion(app);
+  add_commands(app, argc > 1 ? argv[1] : "", program);
   app.parse_complete_callback([&app] { hips::cli::check_settings(hips::cli::command_name(app)); });
   const int code = run(app, std::move(arguments));
   return hips::cli::finish_output(code, hips::cli::command_name(app));
