@@ -35,6 +35,9 @@ constexpr double kMostMiddleSeconds = 12e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
 constexpr double kMostHops = 64;
 constexpr std::uint64_t kFirstBytes = 64U << 10U, kMostBytes = 4U << 20U;
+/// Longer vectors than this are for fast links, which take less than that for it: touching them for the first time is dear.
+constexpr std::uint64_t kLargeBytes = 1U << 20U;
+constexpr double kFastSeconds = 0.5e-3;
 /// A call this long ends the search for the rate.
 constexpr double kLongSeconds = 10e-3;
 /// Calls after one this short cost little, and are taken several times.
@@ -135,12 +138,11 @@ class TimedTeam {
 
   Result<cost::Constants> measure() {
     deadline_ns_ = clock().now_ns() + kMostWaitNs;
-    vector_.resize(kMostBytes / sizeof(float));
     std::int64_t blocks = 1;
     for (const cost::Candidate& candidate : candidates_)
       blocks = std::max<std::int64_t>(blocks, candidate.builder->shape().blocks.num_blocks);
     const std::uint64_t small =
-        std::min<std::uint64_t>(kOfABlock * static_cast<std::uint64_t>(blocks), vector_.size());
+        std::min<std::uint64_t>(kOfABlock * static_cast<std::uint64_t>(blocks), kMostBytes / sizeof(float));
     std::vector<cost::SmallCall> calls(candidates_.size());
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       calls[i] = cost::small_call(topology_, candidates_[i]);
@@ -286,6 +288,8 @@ class TimedTeam {
 
   /// The median time of some calls, after some that do not count; the mean of all ranks.
   Result<double> seconds_of(std::size_t candidate, std::uint64_t count, int uncounted, std::size_t calls) {
+    // Grown as calls do: each page that is touched for the first time costs as much as a small call.
+    if (vector_.size() < count) vector_ = std::vector<float>(count);
     std::vector<std::int64_t> times;
     for (int i = -uncounted; times.size() < calls; ++i) {
       const std::int64_t begin_ns = clock().now_ns();
@@ -324,8 +328,9 @@ class TimedTeam {
       const bool is_long = *seconds > kManySmall * small_seconds;
       const double on_links = is_long ? *seconds : std::max(*seconds - small_seconds, *seconds / 10);
       const double before = std::exchange(rate, fastest_rate() * at_its_rate / on_links);
-      const bool same = before > 0 && before < kSameRate * rate && rate < kSameRate * before;
-      if (*seconds - small_seconds > kLongSeconds || (same && is_long)) break;
+      const bool has_fallen = before > kSameRate * rate, has_risen = rate > kSameRate * before;
+      if (*seconds - small_seconds > kLongSeconds || (is_long && !has_fallen && !has_risen)) break;
+      if (bytes >= kLargeBytes && *seconds > kFastSeconds && !has_fallen) break;
     }
     return rate;
   }
