@@ -5,9 +5,31 @@
 namespace hips::exec {
 namespace {
 
-void sort_unique(std::vector<ChannelKey>& keys) {
-  std::sort(keys.begin(), keys.end());
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+/// A channel that a program uses, and this rank's NIC.
+struct Used {
+  ChannelKey key;
+  Rail rail = kNoRail;
+};
+
+/// Merges channels into a sorted list, and their NICs into the one beside it. Those that are there already stay.
+void merge(const std::vector<Used>& more, std::vector<ChannelKey>& keys, std::vector<Rail>& rails) {
+  std::vector<Used> used;
+  for (std::size_t i = 0; i < keys.size(); ++i) used.push_back({keys[i], rails[i]});
+  used.insert(used.end(), more.begin(), more.end());
+  std::ranges::stable_sort(used, {}, &Used::key);
+  const auto same = std::ranges::unique(used, {}, &Used::key);
+  used.erase(same.begin(), same.end());
+  keys.clear();
+  rails.clear();
+  for (const Used& one : used) {
+    keys.push_back(one.key);
+    rails.push_back(one.rail);
+  }
+}
+
+/// Turns the numbers of entries by channel, each in the place behind its own, into the first ones.
+void add_up(std::vector<std::int32_t>& first) {
+  for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
 }
 
 std::int32_t find(const std::vector<ChannelKey>& keys, ChannelKey key) {
@@ -33,25 +55,18 @@ std::int32_t path_of(const PlanShape& shape, bool by_nic, Rail nic) {
   return shape.algorithm == "trees" ? 1 : shape.algorithm == "double-tree" ? 2 : 0;
 }
 
-ChannelTable ChannelTable::of(bool by_nic, std::span<const std::shared_ptr<const PlanShape>> shapes,
-                              std::span<const std::shared_ptr<const Program>> programs) {
-  ChannelTable table;
-  table.by_nic = by_nic;
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    const auto& program = programs[i];
-    const PlanShape& shape = *shapes[i];
-    for (const Step& step : program->steps) {
-      if (step.op == StepOp::kSend)
-        table.out.push_back({step.peer, step.lane, path_of(shape, by_nic, step.rail)});
-      for (const Source& source : program->sources_of(step)) {
-        if (source.kind == Source::Kind::kMessage)
-          table.in.push_back({source.peer, step.lane, path_of(shape, by_nic, source.rail)});
-      }
+void ChannelTable::add(const PlanShape& shape, const Program& program) {
+  std::vector<Used> receives, sends;
+  for (const Step& step : program.steps) {
+    if (step.op == StepOp::kSend)
+      sends.push_back({{step.peer, step.lane, path_of(shape, by_nic, step.rail)}, step.rail});
+    for (const Source& source : program.sources_of(step)) {
+      if (source.kind == Source::Kind::kMessage)
+        receives.push_back({{source.peer, step.lane, path_of(shape, by_nic, source.rail)}, source.rail});
     }
   }
-  sort_unique(table.in);
-  sort_unique(table.out);
-  return table;
+  merge(receives, in, in_rails);
+  merge(sends, out, out_rails);
 }
 
 std::int32_t ChannelTable::find_in(ChannelKey key) const {
@@ -73,8 +88,8 @@ CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
   const auto num_steps = static_cast<StepId>(program->steps.size());
   compiled.out_channel.assign(program->steps.size(), -1);
   compiled.in_channel.assign(program->sources.size(), -1);
-  compiled.sends.resize(channels.out.size());
-  compiled.receives.resize(channels.in.size());
+  compiled.first_send.assign(channels.out.size() + 1, 0);
+  compiled.first_receive.assign(channels.in.size() + 1, 0);
   compiled.first_dependent.assign(program->steps.size() + 1, 0);
   for (StepId id = 0; id < num_steps; ++id) {
     const Step& step = program->steps[id];
@@ -82,7 +97,7 @@ CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
       const std::int32_t channel =
           channels.find_out({step.peer, step.lane, path_of(*shape, channels.by_nic, step.rail)});
       compiled.out_channel[id] = channel;
-      compiled.sends[channel].push_back(id);
+      ++compiled.first_send[channel + 1];
     }
     for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
       const Source& source = program->sources[s];
@@ -90,27 +105,38 @@ CompiledProgram CompiledProgram::of(std::shared_ptr<const PlanShape> shape,
       const std::int32_t channel =
           channels.find_in({source.peer, step.lane, path_of(*shape, channels.by_nic, source.rail)});
       compiled.in_channel[s] = channel;
-      compiled.receives[channel].push_back({id, s});
+      ++compiled.first_receive[channel + 1];
     }
     for (const StepId dep : program->after(step)) ++compiled.first_dependent[dep + 1];
   }
-  for (StepId id = 0; id < num_steps; ++id) compiled.first_dependent[id + 1] += compiled.first_dependent[id];
+  add_up(compiled.first_send);
+  add_up(compiled.first_receive);
+  add_up(compiled.first_dependent);
+  compiled.sends.resize(compiled.first_send.back());
+  compiled.receives.resize(compiled.first_receive.back());
+  // Steps may share an `after` list, so there can be more edges than ids in the pool.
+  compiled.dependents.resize(compiled.first_dependent.back());
+  auto next_send = compiled.first_send, next_receive = compiled.first_receive,
+       next_dependent = compiled.first_dependent;
+  for (StepId id = 0; id < num_steps; ++id) {
+    const Step& step = program->steps[id];
+    if (step.op == StepOp::kSend) compiled.sends[next_send[compiled.out_channel[id]]++] = id;
+    for (std::int32_t s = step.first_source; s < step.first_source + step.num_sources; ++s) {
+      if (const std::int32_t channel = compiled.in_channel[s]; channel >= 0)
+        compiled.receives[next_receive[channel]++] = {id, s};
+    }
+    for (const StepId dep : program->after(step)) compiled.dependents[next_dependent[dep]++] = id;
+  }
   compiled.grants.assign(channels.in.size(), 0);
   for (std::size_t channel = 0; channel < channels.in.size(); ++channel) {
     bool any = false, all = true;
-    for (const Receive& receive : compiled.receives[channel]) {
+    for (const Receive& receive : compiled.receives_of(channel)) {
       const Step& step = program->steps[receive.step];
       if (step.phase != Phase::kGather) continue;
       any = true;
       all &= takes_direct(step);
     }
     compiled.grants[channel] = any && all ? 1 : 0;
-  }
-  // Steps may share an `after` list, so there can be more edges than ids in the pool.
-  compiled.dependents.resize(compiled.first_dependent.back());
-  std::vector<std::int32_t> next(compiled.first_dependent.begin(), compiled.first_dependent.end() - 1);
-  for (StepId id = 0; id < num_steps; ++id) {
-    for (const StepId dep : program->after(program->steps[id])) compiled.dependents[next[dep]++] = id;
   }
   compiled.shape = std::move(shape);
   compiled.program = std::move(program);

@@ -27,10 +27,12 @@ std::int32_t path_of(const PlanShape& shape, bool by_nic, Rail nic);
 
 /// The channels of a rank over all programs of its team, sorted: those of a peer follow each other.
 struct ChannelTable {
-  std::vector<ChannelKey> in, out;
   bool by_nic = false;  ///< of path_of()
-  static ChannelTable of(bool by_nic, std::span<const std::shared_ptr<const PlanShape>> shapes,
-                         std::span<const std::shared_ptr<const Program>> programs);
+  std::vector<ChannelKey> in{}, out{};
+  std::vector<Rail> in_rails{},
+      out_rails{};  ///< by channel: this rank's NIC, as the first program that has it says
+  /// Adds the channels of a program.
+  void add(const PlanShape& shape, const Program& program);
   [[nodiscard]] std::int32_t find_in(ChannelKey key) const;
   [[nodiscard]] std::int32_t find_out(ChannelKey key) const;
   using Numbers = std::ranges::iota_view<std::int32_t, std::int32_t>;
@@ -51,12 +53,14 @@ bool takes_direct(const Step& step);
 struct CompiledProgram {
   std::shared_ptr<const PlanShape> shape;
   std::shared_ptr<const Program> program;
-  std::vector<std::int32_t> out_channel;       ///< by step; -1 if the step is not a send
-  std::vector<std::int32_t> in_channel;        ///< by source; -1 if the source is local
-  std::vector<std::int32_t> first_dependent;   ///< by step; has one more entry than steps
-  std::vector<StepId> dependents;              ///< the steps that name this one in `after`
-  std::vector<std::vector<StepId>> sends;      ///< by out-channel, in order
-  std::vector<std::vector<Receive>> receives;  ///< by in-channel, in order
+  std::vector<std::int32_t> out_channel;      ///< by step; -1 if the step is not a send
+  std::vector<std::int32_t> in_channel;       ///< by source; -1 if the source is local
+  std::vector<std::int32_t> first_dependent;  ///< by step; has one more entry than steps
+  std::vector<StepId> dependents;             ///< the steps that name this one in `after`
+  // By out-channel and by in-channel, in order; the first ones have one more entry than channels.
+  std::vector<std::int32_t> first_send, first_receive;
+  std::vector<StepId> sends;
+  std::vector<Receive> receives;
 
   std::vector<std::uint8_t> grants;  ///< by in-channel: 1 if all its gather messages are copied to the output
 
@@ -65,6 +69,21 @@ struct CompiledProgram {
   [[nodiscard]] std::span<const StepId> dependents_of(StepId step) const {
     return {dependents.data() + first_dependent[step],
             static_cast<std::size_t>(first_dependent[step + 1] - first_dependent[step])};
+  }
+  [[nodiscard]] std::size_t num_in() const { return grants.size(); }
+  [[nodiscard]] std::size_t num_out() const { return first_send.size() - 1; }
+  /// The step that sends the `number`th message of an out-channel.
+  [[nodiscard]] StepId send_of(std::size_t channel, std::int32_t number) const {
+    return sends[static_cast<std::size_t>(first_send[channel] + number)];
+  }
+  [[nodiscard]] std::span<const StepId> sends_of(std::size_t channel) const {
+    return std::span(sends).subspan(static_cast<std::size_t>(first_send[channel]),
+                                    static_cast<std::size_t>(first_send[channel + 1] - first_send[channel]));
+  }
+  [[nodiscard]] std::span<const Receive> receives_of(std::size_t channel) const {
+    return std::span(receives).subspan(
+        static_cast<std::size_t>(first_receive[channel]),
+        static_cast<std::size_t>(first_receive[channel + 1] - first_receive[channel]));
   }
 };
 

@@ -56,8 +56,8 @@ Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::siz
   layout.source_first.assign(program.sources.size(), 0);
   layout.first_message.assign(program.sources.size(), 0);
   layout.first_dep.reserve(program.steps.size() + 1);
-  layout.in_totals.assign(compiled.receives.size(), 0);
-  layout.out_totals.assign(compiled.sends.size(), 0);
+  layout.in_totals.assign(compiled.num_in(), 0);
+  layout.out_totals.assign(compiled.num_out(), 0);
 
   for (std::size_t id = 0; id < program.steps.size(); ++id) {
     const Step& step = program.steps[id];
@@ -86,14 +86,14 @@ Layout Layout::of(const CompiledProgram& compiled, std::uint64_t count, std::siz
     }
   }
   layout.first_dep.push_back(static_cast<std::int32_t>(layout.deps.size()));
-  for (std::size_t channel = 0; channel < compiled.receives.size(); ++channel) {
-    for (const Receive& receive : compiled.receives[channel]) {
+  for (std::size_t channel = 0; channel < compiled.num_in(); ++channel) {
+    for (const Receive& receive : compiled.receives_of(channel)) {
       layout.first_message[receive.source] = layout.in_totals[channel];
       layout.in_totals[channel] += static_cast<std::uint32_t>(layout.steps[receive.step].segments);
     }
   }
-  for (std::size_t channel = 0; channel < compiled.sends.size(); ++channel) {
-    for (const StepId id : compiled.sends[channel]) {
+  for (std::size_t channel = 0; channel < compiled.num_out(); ++channel) {
+    for (const StepId id : compiled.sends_of(channel)) {
       layout.out_totals[channel] += static_cast<std::uint32_t>(layout.steps[id].segments);
     }
   }

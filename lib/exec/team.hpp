@@ -23,7 +23,7 @@ namespace hips::exec {
 
 /// Arguments of an operation. With null `in` and `out` and phantom staging it moves sizes only.
 struct OperationArgs {
-  std::int32_t program = 0;  ///< index in Team::Config::programs, or from add_program()
+  std::int32_t program = 0;  ///< index in Team::Config::plans, or from add_program()
   const std::byte* in = nullptr;
   std::byte* out = nullptr;  ///< may be equal to `in`
   std::uint64_t count = 0;
@@ -88,11 +88,17 @@ class Team {
     }
   };
   struct Config {
+    /// A plan, as one rank sees it.
+    struct RankPlan {
+      std::shared_ptr<const PlanShape> shape;
+      /// Makes this rank's program, each time the same. Called by create(), to find the channels, and by the first operation that
+      /// uses it: most communicators use few of their plans. It throws std::bad_alloc where there is no memory.
+      std::function<Program()> program;
+    };
     std::uint64_t id = 0;  ///< id of the communicator: equal on all ranks, unique in the process
     Rank rank = -1;
     Rank size = 0;
-    std::vector<std::shared_ptr<const PlanShape>> shapes;  ///< one per program
-    std::vector<std::shared_ptr<const Program>> programs;  ///< this rank's
+    std::vector<RankPlan> plans;
     bool arrives_by_same_nic = false;  ///< every message does: by the NIC of the number that it left by
     /// Gives the route to a rank. Called by create() only, once for each rank that the programs exchange messages with.
     std::function<Result<Route>(Rank)> route_to;
@@ -114,7 +120,7 @@ class Team {
   virtual Result<Outbound> allocate(const Inbound& offers) = 0;
   virtual Status connect(const Inbound& addresses) = 0;
 
-  /// Adds a program that uses only the channels of Config::programs; returns its index. Local; call it
+  /// Adds a program that uses only the channels of Config::plans; returns its index. Local; call it
   /// between calls.
   virtual std::int32_t add_program(std::shared_ptr<const PlanShape> shape,
                                    std::shared_ptr<const Program> program) = 0;

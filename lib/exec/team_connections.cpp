@@ -15,9 +15,9 @@ std::vector<TeamImpl::ConnectionEntry> TeamImpl::connections_to(Rank rank) const
   const Route& route = routes_.at(rank);
   std::set<std::size_t> used;  // positions of our rails
   for (const std::int32_t c : channels_.in_of(rank))
-    used.insert(Route::index(route.by_rail, arrival_rail(c)));
+    used.insert(Route::index(route.by_rail, channels_.in_rails[c]));
   for (const std::int32_t c : channels_.out_of(rank))
-    used.insert(Route::index(route.by_rail, departure_rail(c)));
+    used.insert(Route::index(route.by_rail, channels_.out_rails[c]));
   std::vector<ConnectionEntry> entries;
   for (const std::size_t rail : used) {
     const auto& connections = engine_.port_of(route.by_rail[rail])->connections;

@@ -103,9 +103,9 @@ Outbound TeamImpl::offer() {
   for (const auto& [peer, route] : routes_) {
     std::vector<RailEntry> in, out;
     for (const std::int32_t c : channels_.in_of(peer))
-      in.push_back({channels_.in[c].lane, channels_.in[c].path, arrival_rail(c)});
+      in.push_back({channels_.in[c].lane, channels_.in[c].path, channels_.in_rails[c]});
     for (const std::int32_t c : channels_.out_of(peer))
-      out.push_back({channels_.out[c].lane, channels_.out[c].path, departure_rail(c)});
+      out.push_back({channels_.out[c].lane, channels_.out[c].path, channels_.out_rails[c]});
     const std::vector<ConnectionEntry> connections = connections_to(peer);
     offered_connections_.insert(offered_connections_.end(), connections.begin(), connections.end());
     BlobWriter writer;
@@ -202,14 +202,14 @@ Result<Outbound> TeamImpl::allocate(const Inbound& offers) {
     writer.put(static_cast<std::uint32_t>(in.size()));
     for (const std::int32_t c : in) {
       make_in_channel(c, rails->in[static_cast<std::size_t>(c)], writer);
-      endpoints.emplace(arrival_rail(c), rails->in[static_cast<std::size_t>(c)]);
+      endpoints.emplace(channels_.in_rails[c], rails->in[static_cast<std::size_t>(c)]);
     }
     writer.put(static_cast<std::uint32_t>(out.size()));
     for (const std::int32_t c : out) {
       if (Status status = make_out_channel(c, rails->out[static_cast<std::size_t>(c)], send_slots, writer);
           !status.ok())
         return hips::fail(std::move(status));
-      endpoints.emplace(departure_rail(c), rails->out[static_cast<std::size_t>(c)]);
+      endpoints.emplace(channels_.out_rails[c], rails->out[static_cast<std::size_t>(c)]);
     }
     writer.put(static_cast<std::uint32_t>(endpoints.size()));
     for (const auto& [rail, peer_rail] : endpoints)
@@ -281,7 +281,7 @@ void TeamImpl::make_in_channel(std::int32_t c, Rail peer_rail, BlobWriter& write
   InChannel& channel = in_[index];
   channel.key = channels_.in[index];
   const Route& route = routes_.at(channel.key.peer);
-  const Rail rail = arrival_rail(c);
+  const Rail rail = channels_.in_rails[c];
   channel.peer = route.peer(peer_rail);
   channel.port = engine_.port_of(route.transport(rail));
   channel.staging_offset = staging_.offset + index * credits * slot_stride_;
@@ -306,7 +306,7 @@ Status TeamImpl::make_out_channel(std::int32_t c, Rail peer_rail, std::byte*& se
   OutChannel& channel = out_[index];
   channel.key = channels_.out[index];
   const Route& route = routes_.at(channel.key.peer);
-  const Rail rail = departure_rail(c);
+  const Rail rail = channels_.out_rails[c];
   channel.peer = route.peer(peer_rail);
   channel.back = config_.phantom ? -1 : channels_.find_in(channel.key);
   const bool staged = needs_send_slots(channel.key.peer);
@@ -432,7 +432,7 @@ Status TeamImpl::connect_peer(Rank rank, std::span<const std::byte> address) {
     OutChannel& channel = out_[static_cast<std::size_t>(c)];
     const auto in = std::ranges::find_if(ins, [&](const In& one) { return is_of(channel.key, one.entry); });
     if (in == ins.end()) return disagreement(channel.key);
-    auto regions = join(departure_rail(c), in->entry.rail, channel.connection);
+    auto regions = join(channels_.out_rails[c], in->entry.rail, channel.connection);
     if (!regions) return std::move(regions).error();
     channel.remote = &(*regions)->staging;
     channel.remote_offset = in->entry.offset;
@@ -446,7 +446,7 @@ Status TeamImpl::connect_peer(Rank rank, std::span<const std::byte> address) {
     InChannel& channel = in_[static_cast<std::size_t>(c)];
     const auto out = std::ranges::find_if(outs, [&](const OutEntry& one) { return is_of(channel.key, one); });
     if (out == outs.end()) return disagreement(channel.key);
-    const Rail rail = arrival_rail(c);
+    const Rail rail = channels_.in_rails[c];
     auto regions = join(rail, out->rail, channel.connection);
     if (!regions) return std::move(regions).error();
     channel.credit_token = SlotToken{out->credit_slot, static_cast<std::uint8_t>(out->generation), 0}.pack();

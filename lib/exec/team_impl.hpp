@@ -97,9 +97,6 @@ class TeamImpl final : public Team, public EngineTeam {
 
   // Set-up.
   void give_back_slots();
-  /// The receiving rail of a channel: all messages of one path use the same for each (peer, lane).
-  [[nodiscard]] Rail arrival_rail(std::int32_t channel) const;
-  [[nodiscard]] Rail departure_rail(std::int32_t channel) const;
   Status take_agreement(const std::vector<Blob>& offers);
   Result<PeerRails> take_offers(const std::vector<PeerBlob>& offers);
   [[nodiscard]] std::vector<transport::Transport*> transports() const;
@@ -127,6 +124,8 @@ class TeamImpl final : public Team, public EngineTeam {
   [[nodiscard]] PortSet ports_of(const Layout& layout) const;
   void take_handed_over();
   void take_new_programs();
+  /// The program of an operation. Its first use makes it, and throws std::bad_alloc where there is no memory.
+  const CompiledProgram& program_of(std::int32_t index);
   std::size_t idle_place();
   std::shared_ptr<OperationImpl> idle_operation();
   /// Begins the operation. It is done, with an error, if memory runs out.
@@ -192,7 +191,8 @@ class TeamImpl final : public Team, public EngineTeam {
   Config config_;
   std::map<Rank, Route> routes_;  ///< to the peers: the ranks that a program exchanges messages with
   ChannelTable channels_;
-  std::deque<CompiledProgram> programs_;  ///< a deque: operations point into it
+  /// Config::plans, each made by program_of(), then those of add_program(). A deque: operations point into it.
+  std::deque<CompiledProgram> programs_;
   std::vector<InChannel> in_;
   /// By in-channel: number at which the next operation starts. Beside the channels, since each operation reads all of them.
   std::vector<std::uint64_t> next_base_;

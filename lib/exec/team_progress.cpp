@@ -109,9 +109,8 @@ std::shared_ptr<const Layout> TeamImpl::layout_for(const OperationArgs& args) {
   const LayoutKey key{args.program, args.count, element_bytes, args.boundaries};
   auto found = layouts_.find(key);
   if (found == layouts_.end()) {
-    auto made =
-        std::make_shared<Layout>(Layout::of(programs_[static_cast<std::size_t>(args.program)], args.count,
-                                            element_bytes, segment_bytes_, args.boundaries));
+    auto made = std::make_shared<Layout>(
+        Layout::of(program_of(args.program), args.count, element_bytes, segment_bytes_, args.boundaries));
     made->ports = ports_of(*made);
     const std::size_t steps = made->steps.size();
     if (layouts_.size() == kMaxLayouts || steps_of_layouts_ + steps > kMostStepsOfLayouts) {
@@ -134,6 +133,15 @@ PortSet TeamImpl::ports_of(const Layout& layout) const {
     if (layout.out_totals[c] > 0) ports.add(out_[c].connection->port->index);
   }
   return ports;
+}
+
+const CompiledProgram& TeamImpl::program_of(std::int32_t index) {
+  CompiledProgram& compiled = programs_[static_cast<std::size_t>(index)];
+  if (!compiled.program) {
+    const Config::RankPlan& plan = config_.plans[static_cast<std::size_t>(index)];
+    compiled = CompiledProgram::of(plan.shape, std::make_shared<const Program>(plan.program()), channels_);
+  }
+  return compiled;
 }
 
 void TeamImpl::take_new_programs() {
@@ -160,7 +168,7 @@ void TeamImpl::begin(OperationImpl& operation) {
     operation.done_.store(true, std::memory_order_release);
     return;
   }
-  operation.program_ = &programs_[args.program];
+  operation.program_ = &program_of(args.program);
   operation.layout_ = layout_for(args);
   const Layout& layout = *operation.layout_;
   const std::size_t num_steps = layout.steps.size();
@@ -183,9 +191,9 @@ void TeamImpl::begin(OperationImpl& operation) {
   operation.out_cursor_.assign(out_.size(), 0);
   for (std::size_t c = 0; c < out_.size(); ++c) {
     if (layout.out_totals[c] == 0) continue;
-    const auto& sends = operation.program_->sends[c];
     std::int32_t& cursor = operation.out_cursor_[c];
-    while (layout.steps[static_cast<std::size_t>(sends[cursor])].segments == 0) ++cursor;
+    while (layout.steps[static_cast<std::size_t>(operation.program_->send_of(c, cursor))].segments == 0)
+      ++cursor;
     out_[c].operations.push_back(&operation);
   }
   list_active();
@@ -425,7 +433,7 @@ void TeamImpl::take_carried_credits(const InChannel& channel, std::uint64_t numb
 }
 
 Receive TeamImpl::receive_of(const OperationImpl& operation, std::int32_t c, std::uint64_t number) const {
-  const auto& receives = operation.program_->receives[c];
+  const auto receives = operation.program_->receives_of(static_cast<std::size_t>(c));
   const auto relative = static_cast<std::uint32_t>(number - operation.in_base_[c]);
   const auto& first_message = operation.layout_->first_message;
   // Find the last message that starts at or before the number; empty messages before it have the same start.

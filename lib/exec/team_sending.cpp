@@ -50,8 +50,7 @@ UserRegion* TeamImpl::memory_of(const OperationImpl& operation, Buffer buffer) {
 StepId TeamImpl::head_of(const OperationImpl& operation, std::int32_t channel) const {
   const auto& operations = out_[channel].operations;
   if (operations.empty() || operations.front() != &operation) return -1;
-  const auto cursor = static_cast<std::size_t>(operation.out_cursor_[channel]);
-  return operation.program_->sends[channel][cursor];
+  return operation.program_->send_of(static_cast<std::size_t>(channel), operation.out_cursor_[channel]);
 }
 
 bool TeamImpl::send_ready(const OperationImpl& operation, StepId step) const {
@@ -210,7 +209,7 @@ void TeamImpl::count_segment(OperationImpl& operation, StepId id) {
 
 void TeamImpl::next_send(OperationImpl& operation, std::int32_t c) {
   const Layout& layout = *operation.layout_;
-  const auto& sends = operation.program_->sends[c];
+  const auto sends = operation.program_->sends_of(static_cast<std::size_t>(c));
   auto cursor = static_cast<std::size_t>(operation.out_cursor_[c]);
   do {
     ++cursor;

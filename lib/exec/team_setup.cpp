@@ -15,10 +15,9 @@ Result<std::unique_ptr<Team>> Team::create(Engine& engine, Config config) {
 
 TeamImpl::TeamImpl(EngineImpl& engine, Config config)
     : engine_(engine), trace_sink_(config.traced ? engine.trace : nullptr), config_(std::move(config)) {
-  channels_ = ChannelTable::of(config_.arrives_by_same_nic, config_.shapes, config_.programs);
-  for (std::size_t i = 0; i < config_.programs.size(); ++i) {
-    programs_.push_back(CompiledProgram::of(config_.shapes[i], config_.programs[i], channels_));
-  }
+  channels_.by_nic = config_.arrives_by_same_nic;
+  for (const Config::RankPlan& plan : config_.plans) channels_.add(*plan.shape, plan.program());
+  programs_.resize(config_.plans.size());
   num_programs_ = static_cast<std::int32_t>(programs_.size());
   left_.assign(static_cast<std::size_t>(std::max(0, config_.size)), false);
   const std::lock_guard driving(engine_);
@@ -75,9 +74,7 @@ void TeamImpl::give_back_slots() {
 }
 
 Status TeamImpl::check() {
-  if (config_.programs.empty() || config_.programs.size() != config_.shapes.size()) {
-    return Status::error(Code::kInternal, "team: programs and shapes must be equally many, and at least one");
-  }
+  if (config_.plans.empty()) return Status::error(Code::kInternal, "team: at least one plan is needed");
   if (config_.credits < 0 || config_.credits > static_cast<std::int32_t>(SlotToken::kMaxCredits)) {
     return Status::error(Code::kInvalidArgument,
                          fmt::format("credits: {} is out of range; expected 1 to {}, or 0 for the default",
@@ -124,22 +121,6 @@ Status TeamImpl::disagreement(const ChannelKey& key) const {
       Code::kMismatch,
       fmt::format("plan: rank {} and rank {} disagree about lane {}", config_.rank, key.peer, key.lane),
       Scope::kCommunicator);
-}
-
-Rail TeamImpl::arrival_rail(std::int32_t channel) const {
-  for (const CompiledProgram& compiled : programs_) {
-    for (const Receive& receive : compiled.receives[channel]) {
-      return compiled.program->sources[receive.source].rail;
-    }
-  }
-  return kNoRail;
-}
-
-Rail TeamImpl::departure_rail(std::int32_t channel) const {
-  for (const CompiledProgram& compiled : programs_) {
-    for (const StepId step : compiled.sends[channel]) return compiled.program->steps[step].rail;
-  }
-  return kNoRail;
 }
 
 std::size_t TeamImpl::best_segment_bytes() const {

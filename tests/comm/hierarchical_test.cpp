@@ -98,10 +98,7 @@ class Member {
     config.id = id;
     config.rank = rank;
     config.size = size_;
-    for (const Design::Choice& choice : choices) {
-      config.shapes.push_back(choice.shape);
-      config.programs.push_back(choice.program);
-    }
+    for (const Design::Choice& choice : choices) config.plans.push_back({choice.shape, choice.program});
     config.route_to = [&](Rank peer) {
       return exec::Team::Route{{engine.peer_for(1, static_cast<std::uint64_t>(peer), 0)}, {transport}};
     };

@@ -58,7 +58,7 @@ class Ports : public ::testing::Test {
   Teams make(std::uint64_t id, const std::string& spec,
              const std::vector<std::string>& algorithms = {"hips"}) {
     const Topology topology = parse_topology(spec);
-    std::vector<std::unique_ptr<PlanBuilder>> builders;
+    std::vector<std::shared_ptr<PlanBuilder>> builders;
     for (const std::string& algorithm : algorithms)
       builders.push_back(value_or_throw(plan::make_builder(topology, {.algorithm = algorithm})));
     Teams teams;
@@ -70,8 +70,8 @@ class Ports : public ::testing::Test {
       config.size = kSize;
       config.arrives_by_same_nic = plan::nics_lead_everywhere(topology);
       for (const auto& builder : builders) {
-        config.shapes.push_back(std::make_shared<const PlanShape>(builder->shape()));
-        config.programs.push_back(std::make_shared<const Program>(builder->program(rank)));
+        config.plans.push_back({std::make_shared<const PlanShape>(builder->shape()),
+                                [builder, rank] { return builder->program(rank); }});
       }
       config.route_to = [&process](Rank peer) {
         const auto uid = static_cast<std::uint64_t>(peer);

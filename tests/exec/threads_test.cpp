@@ -25,13 +25,13 @@ using test::ThreadExchange;
 std::unique_ptr<Team> make_team(Engine& engine, transport::Transport* transport, const std::string& spec,
                                 std::uint64_t id, Rank rank, ThreadExchange& exchange) {
   const Topology topology = parse_topology(spec);
-  auto builder = value_or_throw(plan::make_builder(topology, {}));
+  const std::shared_ptr<PlanBuilder> builder = value_or_throw(plan::make_builder(topology, {}));
   Team::Config config;
   config.id = id;
   config.rank = rank;
   config.size = topology.num_ranks();
-  config.shapes = {std::make_shared<const PlanShape>(builder->shape())};
-  config.programs = {std::make_shared<const Program>(builder->program(rank))};
+  config.plans = {{std::make_shared<const PlanShape>(builder->shape()),
+                   [builder, rank] { return builder->program(rank); }}};
   config.route_to = [&](Rank peer) {
     return Team::Route{{engine.peer_for(1, static_cast<std::uint64_t>(peer), 0)}, {transport}};
   };

@@ -94,8 +94,7 @@ class World {
     config.id = id;
     config.rank = rank;
     config.size = size();
-    config.shapes = {shape_};
-    config.programs = {std::make_shared<const Program>(builder_->program(rank))};
+    config.plans = {{shape_, [this, rank] { return builder_->program(rank); }}};
     config.route_to = [this, rank, &member](Rank peer) {
       return Team::Route{{peer_id(rank, peer)}, {member.transport}};
     };

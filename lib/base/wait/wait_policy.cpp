@@ -10,7 +10,8 @@ constexpr SpinLimits kAlone{.spin_polls = 4000, .yield_polls = 1000};
 /// Yields before sleeping where the core is shared, by WaitKind. A system call for each NIC and another one to yield: asleep the
 /// process leaves the core to ranks that compute, and the kernel wakes it for what it waits for.
 constexpr std::array<int, kNumWaitKinds> kYieldsOfSharedCore{200, 5};
-constexpr SpinLimits kOversubscribed{.spin_polls = 0, .yield_polls = 200};
+constexpr SpinLimits kOversubscribed{
+    .spin_polls = 0, .yield_polls = kYieldsOfSharedCore[static_cast<std::size_t>(WaitKind::kMemory)]};
 
 /// Waits that kept the core until the spin grows, and what it grows from.
 constexpr int kNumAlone = 4;

@@ -41,7 +41,7 @@ Result<Topology> fit_topology(const std::string& spec, Rank size) {
 
 Design::Choice choice_of(std::shared_ptr<const PlanBuilder> builder, Rank rank, std::uint64_t up_to_bytes) {
   return {.shape = std::make_shared<PlanShape>(builder->shape()),
-          .program = std::make_shared<Program>(builder->program(rank)),
+          .program = [builder, rank] { return builder->program(rank); },
           .up_to_bytes = up_to_bytes,
           .builder = builder};
 }

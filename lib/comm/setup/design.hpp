@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -43,7 +44,7 @@ struct Design {
   /// A plan and this rank's program of it. A call uses the first choice whose limit its vector does not exceed.
   struct Choice {
     std::shared_ptr<const PlanShape> shape{};
-    std::shared_ptr<const Program> program{};
+    std::function<Program()> program{};  ///< makes it
     std::uint64_t up_to_bytes = UINT64_MAX;
     std::shared_ptr<const PlanBuilder> builder{};  ///< builds the programs of the other ranks
     bool stored = false;                           ///< from a file: plans pruned from it must be checked

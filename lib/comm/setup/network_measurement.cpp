@@ -105,8 +105,9 @@ class TimedTeam {
     candidates_ = *std::move(candidates);
     std::vector<Design::Choice> choices;
     for (const cost::Candidate& candidate : candidates_)
-      choices.push_back({.shape = std::make_shared<PlanShape>(candidate.builder->shape()),
-                         .program = std::make_shared<Program>(candidate.builder->program(self_))});
+      choices.push_back(
+          {.shape = std::make_shared<PlanShape>(candidate.builder->shape()),
+           .program = [builder = candidate.builder.get(), rank = self_] { return builder->program(rank); }});
     // The trace of this process is named by its rank in the communicator, not in this team.
     const Rank rank = members_[static_cast<std::size_t>(self_)];
     auto engine =

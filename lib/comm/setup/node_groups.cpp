@@ -36,13 +36,14 @@ std::vector<std::vector<Rank>> by_node(const std::vector<ProcessInfo>& processes
   return groups;
 }
 
-/// Turns the program of a node into that of one of its ranks: peers are the ranks with the same local rank.
-Program of_ranks(Program program, const NodeGroups& nodes) {
-  program.rank = nodes.rank_of(program.rank, nodes.local_rank);
-  for (Step& step : program.steps)
-    if (step.peer >= 0) step.peer = nodes.rank_of(step.peer, nodes.local_rank);
-  for (Source& source : program.sources)
-    if (source.peer >= 0) source.peer = nodes.rank_of(source.peer, nodes.local_rank);
+/// Turns the program of a node into that of one of its ranks. `ranks`: by node, those of the same local rank.
+Program of_ranks(Program program, const std::vector<Rank>& ranks) {
+  const auto rename = [&](Rank& node) {
+    if (node >= 0) node = ranks[static_cast<std::size_t>(node)];
+  };
+  rename(program.rank);
+  for (Step& step : program.steps) rename(step.peer);
+  for (Source& source : program.sources) rename(source.peer);
   return program;
 }
 
@@ -113,15 +114,6 @@ Result<PlansBetween> choose_plans_between(const Topology& wiring, const NodeGrou
   auto selection = network ? cost::select(wiring, medium, *network) : cost::select(wiring, medium);
   if (!selection) return fail(selection.error());
   PlansBetween between;
-  for (const auto& choice : selection->choices) {
-    const PlanBuilder& builder = selection->builder(choice);
-    Program program;
-    program.rank = nodes.rank_of(nodes.node, nodes.local_rank);
-    if (nodes.local_rank < nodes.least_ranks()) program = of_ranks(builder.program(nodes.node), nodes);
-    between.choices.push_back({.shape = std::make_shared<PlanShape>(builder.shape()),
-                               .program = std::make_shared<Program>(std::move(program)),
-                               .up_to_bytes = choice.up_to_bytes});
-  }
   if (medium.message_seconds >= cost::kSocketMessageSeconds) {
     // Ranks share the kernel's sockets and the cores, where each message costs more than the leader's reduction for the others.
     const auto others = static_cast<std::uint64_t>(nodes.most_ranks() - 1);
@@ -130,6 +122,25 @@ Result<PlansBetween> choose_plans_between(const Topology& wiring, const NodeGrou
     // Each rank drives RDMA by itself; on nodes with different numbers of ranks some have no counterpart to send to.
     between.whole_up_to_bytes = whole_up_to_bytes(network ? cost::with_constants(wiring, *network) : wiring,
                                                   *selection, nodes.least_ranks());
+  }
+  // Empty where not all nodes have a rank of this local rank, which then takes part in no plan.
+  std::vector<Rank> counterparts;
+  if (nodes.local_rank < nodes.least_ranks())
+    for (Rank node = 0; node < nodes.num_nodes; ++node)
+      counterparts.push_back(nodes.rank_of(node, nodes.local_rank));
+  std::vector<std::shared_ptr<const PlanBuilder>> builders;
+  for (auto& candidate : selection->candidates) builders.push_back(std::move(candidate.builder));
+  for (const auto& choice : selection->choices) {
+    const auto& builder = builders[choice.candidate];
+    const auto program = [builder, counterparts, node = nodes.node,
+                          rank = nodes.rank_of(nodes.node, nodes.local_rank)] {
+      Program none;
+      none.rank = rank;
+      return counterparts.empty() ? none : of_ranks(builder->program(node), counterparts);
+    };
+    between.choices.push_back({.shape = std::make_shared<PlanShape>(builder->shape()),
+                               .program = program,
+                               .up_to_bytes = choice.up_to_bytes});
   }
   return between;
 }

@@ -85,10 +85,7 @@ Result<MadeTeam> make_team(const TeamOrder& order) {
   team.id = order.id;
   team.rank = order.rank;
   team.size = size;
-  for (const Design::Choice& choice : order.choices) {
-    team.shapes.push_back(choice.shape);
-    team.programs.push_back(choice.program);
-  }
+  for (const Design::Choice& choice : order.choices) team.plans.push_back({choice.shape, choice.program});
   team.arrives_by_same_nic = plan::nics_lead_everywhere(order.topology);
   team.credits = order.config.credits.value_or(0);
   team.max_segment_bytes = order.config.segment_bytes.value_or(0);
