@@ -238,7 +238,8 @@ void EngineImpl::drop_batched(const EngineTeam* team) {
 }
 
 bool EngineImpl::poll_ports() {
-  PortSet used = clients.empty() && !active.empty() ? PortSet{} : PortSet::all();
+  // What a client waits for is in memory, or an operation of a team.
+  PortSet used = clients.empty() && active.empty() ? PortSet::all() : PortSet{};
   for (const EngineTeam* team : active) used.add(team->used_ports());
   used.add(std::exchange(woken, {}));
   if (rounds++ % kRoundsPerSweep == 0) used = PortSet::all();

@@ -20,7 +20,7 @@ class Waitable {
 };
 
 /// Work that the engine makes progress on beside its operations. The thread that drives progress advances
-/// both, and sleeps until there is news of either.
+/// both, and sleeps until there is news of either. What arrives by a port reaches a client through operations of a team.
 ///
 /// Threads  the progress owner only.
 class EngineClient {
