@@ -1,6 +1,7 @@
 #include "lib/exec/compiled_program.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace hips::exec {
 namespace {
@@ -8,20 +9,21 @@ namespace {
 /// A channel that a program uses, and this rank's NIC.
 struct Used {
   ChannelKey key;
+  std::size_t order = 0;  ///< among all; of those that are the same the first one counts
   Rail rail = kNoRail;
+  friend auto operator<=>(const Used&, const Used&) = default;
 };
 
 /// Merges channels into a sorted list, and their NICs into the one beside it. Those that are there already stay.
-void merge(const std::vector<Used>& more, std::vector<ChannelKey>& keys, std::vector<Rail>& rails) {
-  std::vector<Used> used;
-  for (std::size_t i = 0; i < keys.size(); ++i) used.push_back({keys[i], rails[i]});
-  used.insert(used.end(), more.begin(), more.end());
-  std::ranges::stable_sort(used, {}, &Used::key);
-  const auto same = std::ranges::unique(used, {}, &Used::key);
-  used.erase(same.begin(), same.end());
+void merge(std::vector<Used> more, std::vector<ChannelKey>& keys, std::vector<Rail>& rails) {
+  for (std::size_t i = 0; i < more.size(); ++i) more[i].order = keys.size() + i;
+  for (std::size_t i = 0; i < keys.size(); ++i) more.push_back({keys[i], i, rails[i]});
+  std::ranges::sort(more);
+  const auto same = std::ranges::unique(more, {}, &Used::key);
+  more.erase(same.begin(), same.end());
   keys.clear();
   rails.clear();
-  for (const Used& one : used) {
+  for (const Used& one : more) {
     keys.push_back(one.key);
     rails.push_back(one.rail);
   }
@@ -59,14 +61,14 @@ void ChannelTable::add(const PlanShape& shape, const Program& program) {
   std::vector<Used> receives, sends;
   for (const Step& step : program.steps) {
     if (step.op == StepOp::kSend)
-      sends.push_back({{step.peer, step.lane, path_of(shape, by_nic, step.rail)}, step.rail});
+      sends.push_back({{step.peer, step.lane, path_of(shape, by_nic, step.rail)}, 0, step.rail});
     for (const Source& source : program.sources_of(step)) {
       if (source.kind == Source::Kind::kMessage)
-        receives.push_back({{source.peer, step.lane, path_of(shape, by_nic, source.rail)}, source.rail});
+        receives.push_back({{source.peer, step.lane, path_of(shape, by_nic, source.rail)}, 0, source.rail});
     }
   }
-  merge(receives, in, in_rails);
-  merge(sends, out, out_rails);
+  merge(std::move(receives), in, in_rails);
+  merge(std::move(sends), out, out_rails);
 }
 
 std::int32_t ChannelTable::find_in(ChannelKey key) const {
