@@ -29,7 +29,7 @@ void merge(std::vector<Used> more, std::vector<ChannelKey>& keys, std::vector<Ra
   }
 }
 
-/// Turns the numbers of entries by channel, each in the place behind its own, into the first ones.
+/// Turns counts, of which that of number i stands at i + 1, into the place where the entries of each number begin.
 void add_up(std::vector<std::int32_t>& first) {
   for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
 }

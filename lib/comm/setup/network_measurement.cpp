@@ -35,7 +35,8 @@ constexpr double kMostMiddleSeconds = 12e-3;
 /// Plans of longer chains are left to the model: rings of many servers take long, and win for large vectors only.
 constexpr double kMostHops = 64;
 constexpr std::uint64_t kFirstBytes = 64U << 10U, kMostBytes = 4U << 20U;
-/// Longer vectors than this are for fast links, which take less than that for it: touching them for the first time is dear.
+/// Vectors longer than kLargeBytes are tried only where one of that size took less than kFastSeconds: on slower links it shows the
+/// rate, and memory that is touched for the first time is dear.
 constexpr std::uint64_t kLargeBytes = 1U << 20U;
 constexpr double kFastSeconds = 0.5e-3;
 /// A call this long ends the search for the rate.
