@@ -54,12 +54,24 @@ void SpareCommunicators::retire(std::unique_ptr<Communicator> communicator) {
   put_back(std::move(kept));
 }
 
+void SpareCommunicators::stay() {
+  const std::lock_guard lock(mutex_);
+  stay_ = true;
+}
+
+void SpareCommunicators::end() {
+  std::vector<std::unique_ptr<Communicator>> all;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  stay_ = false;
+  all.swap(all_);
+}
+
 void SpareCommunicators::put_back(std::vector<std::unique_ptr<Communicator>> communicators) {
   std::vector<std::unique_ptr<Communicator>> surplus;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   std::move(communicators.begin(), communicators.end(), std::back_inserter(all_));
-  const bool others = Communicator::num_alive() > all_.size();
-  const std::size_t num_surplus = others ? all_.size() - std::min(all_.size(), kMost) : all_.size();
+  const bool some_stay = stay_ || Communicator::num_alive() > all_.size();
+  const std::size_t num_surplus = some_stay ? all_.size() - std::min(all_.size(), kMost) : all_.size();
   const auto end = all_.begin() + static_cast<std::ptrdiff_t>(num_surplus);
   std::move(all_.begin(), end, std::back_inserter(surplus));
   all_.erase(all_.begin(), end);

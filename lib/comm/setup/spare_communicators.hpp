@@ -52,13 +52,18 @@ class SpareCommunicators {
 
   Taken take();
   /// The user has destroyed the communicator: keeps it if it can be used again. With the last other communicator of the process
-  /// all spare ones end, too, and with them its engine.
+  /// all spare ones end, too, and with them its engine, unless stay() was called.
   void retire(std::unique_ptr<Communicator> communicator);
+  /// Spare ones need no other communicator beside them from now on. MPI programs free their only duplicate and make the next one.
+  void stay();
+  /// All end, and stay() with them.
+  void end();
 
  private:
   void put_back(std::vector<std::unique_ptr<Communicator>> communicators);
 
   std::mutex mutex_;
+  bool stay_ = false;
   std::vector<std::unique_ptr<Communicator>> all_;  ///< the oldest first
 };
 

@@ -16,6 +16,7 @@
 #include "lib/base/wait/clock.hpp"
 #include "lib/comm/fork_guard.hpp"
 #include "lib/comm/process.hpp"
+#include "lib/comm/setup/spare_communicators.hpp"
 #include "lib/comm/setup/topology_choice.hpp"
 #include "lib/mpi/communicators/comm_record.hpp"
 #include "lib/mpi/native/native_mpi.hpp"
@@ -83,6 +84,7 @@ MpiProcess::MpiProcess() : config_(load_process_config()), begin_ns_(SystemClock
   pthread_atfork(nullptr, nullptr, [] { deactivate(); });
   // Memory is given out before there is a communicator.
   comm::guard_against_fork();
+  comm::SpareCommunicators::process().stay();
 
   const NativeMpi& mpi = *native_mpi();
   mpi.Comm_rank(mpi.world, &world_rank_);
@@ -155,6 +157,7 @@ void MpiProcess::shut_down() {
   // The records themselves are destroyed when native MPI frees their communicators, or never.
   for (const auto& [address, record] : records_) record->end(*this);
   met_.clear();
+  comm::SpareCommunicators::process().end();
   if (world_rank_ == 0) {
     const std::lock_guard table_lock(table_mutex_);
     table_->save();
