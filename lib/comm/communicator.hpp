@@ -147,6 +147,10 @@ class Communicator final {
   [[nodiscard]] std::optional<SpareNote> spare_note() const;
   /// Its ranks may use it again; `digest`: digest_of() them, not 0.
   void allow_reuse(std::uint64_t digest) { digest_ = digest; }
+  /// Of its ranks and terms, for what may be used again; else 0.
+  [[nodiscard]] std::uint64_t digest() const { return digest_; }
+  /// Ends retirement: calls follow these settings from now on; with a null `config` that of before.
+  void use_again(CommunicatorOptions options, std::shared_ptr<const Config> config = nullptr);
   /// Of this process, with those that are retired.
   static std::size_t num_alive() { return num_alive_.load(std::memory_order_relaxed); }
 
@@ -215,8 +219,6 @@ class Communicator final {
   /// all continue or none does.
   Status set_up(SetUpExchanges& exchanges, const Design& design, const std::vector<ProcessInfo>& processes,
                 std::uint64_t id);
-  /// Ends retirement: calls follow these settings from now on.
-  void use_again(std::shared_ptr<const Config> config, CommunicatorOptions options);
   /// What calls follow and no other rank needs to know.
   void follow(std::shared_ptr<const Config> config, const CommunicatorOptions& options);
 

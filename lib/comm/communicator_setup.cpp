@@ -60,6 +60,15 @@ void log_made(const Communicator& made, const Config& config, const Design& desi
   }
 }
 
+void log_used_again(const Communicator& used) noexcept {
+  try {
+    log::info(Subsystem::kComm, "{}: {} ranks, {}; used again", used.origin().options.name, used.size(),
+              used.describe());
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
 Status derives_none() {
   return Status::error(Code::kInternal, "this communicator derives no others");
 }
@@ -133,9 +142,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& of_ranks,
     if (agreed->spare) {
       bootstrap.end();
       auto communicator = spares.use(*agreed->spare);
-      communicator->use_again(config, std::move(origin.options));
-      log::info(Subsystem::kComm, "{}: {} ranks, {}; used again", options.name, size,
-                communicator->describe());
+      communicator->use_again(std::move(origin.options), config);
       return communicator;
     }
     if (Status status = check_reach(config->transport, processes); !status.ok()) {
@@ -238,11 +245,12 @@ std::unique_ptr<Communicator> Communicator::of_one_rank(std::shared_ptr<const Co
   return made;
 }
 
-void Communicator::use_again(std::shared_ptr<const Config> config, CommunicatorOptions options) {
-  follow(std::move(config), options);
+void Communicator::use_again(CommunicatorOptions options, std::shared_ptr<const Config> config) {
+  follow(config ? std::move(config) : config_, options);
   origin_.options = std::move(options);
   failed_call_ = 0;
   watch_->use_again();
+  log_used_again(*this);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::derive(std::span<const Rank> members, std::uint64_t nth,

@@ -6,6 +6,7 @@
  *   adopt renewed N CALLS    N duplicates, one after the other, with CALLS allreduces each
  *   adopt after N CALLS      1,000 allreduces on MPI_COMM_WORLD, then as "renewed"
  *   adopt levels N CALLS     as "after", and every other rank asks for MPI_THREAD_MULTIPLE
+ *   adopt halves N CALLS     N halves of it, one after the other, with CALLS allreduces and a persistent one each
  *   adopt nonblocking N      N non-blocking allreduces, then two blocking ones
  *   adopt parts N            splits in turn, as many calls on each as its number says, some on both parts of the world
  *
@@ -17,6 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(OPEN_MPI) && MPI_VERSION < 4
+#include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#endif
 
 static int g_wrong;
 
@@ -60,6 +66,23 @@ int main(int argc, char** argv) {
       MPI_Comm_dup(MPI_COMM_WORLD, &comm);
       for (int call = 0; call < extra; ++call) check_allreduce(comm, call, 1);
       MPI_Comm_free(&comm);
+    }
+  } else if (strcmp(argv[1], "halves") == 0) {
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < num; ++i) {
+      MPI_Comm half;
+      MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+      for (int call = 0; call < extra; ++call) check_allreduce(half, call, 1);
+      int size, one = 1, sum = 0;
+      MPI_Comm_size(half, &size);
+      MPI_Request request;
+      MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, half, MPI_INFO_NULL, &request);
+      MPI_Start(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      g_wrong += sum != size;
+      MPI_Request_free(&request);
+      MPI_Comm_free(&half);
     }
   } else if (strcmp(argv[1], "nonblocking") == 0) {
     int size;

@@ -92,14 +92,19 @@ class Adoption(Case):
         self.assertGreater(numbers[0], 0)
         self.assertEqual(numbers[1], numbers[0])
 
-    def test_a_duplicate_between_nodes_needs_one_exchange_even_where_it_is_the_only_communicator(self):
+    def test_a_duplicate_between_nodes_needs_no_set_up_even_where_it_is_the_only_communicator(self):
         numbers = []
         for num_duplicates in (1, 20):
             outcome = adopt(3, "renewed", num_duplicates, 5, HIPS_ADOPT="always", HIPS_GUARD="off", HIPS_TRANSPORT="tcp",
                             HIPS_TOPO="switch:3", LD_PRELOAD=PROGRAMS["count_native.so"])
             self.assert_exact(outcome)
             numbers.append(int(re.search(r"^native exchanges (\d+)", outcome.out, re.MULTILINE)[1]))
-        self.assertEqual(numbers[1], numbers[0] + 19)
+        self.assertEqual(numbers[1], numbers[0])
+
+    def test_parts_that_are_used_again_have_persistent_requests_as_before(self):
+        outcome = adopt(6, "halves", 4, 5, HIPS_ADOPT="always", HIPS_GUARD="off", HIPS_TRANSPORT="tcp", HIPS_TOPO="switch:6")
+        self.assert_exact(outcome)
+        self.assertEqual(outcome.report()[0][0], 4 * 6 + 1, outcome.text())
 
     def test_non_blocking_calls_count_for_the_adoption_at_the_next_blocking_one(self):
         outcome = adopt(2, "nonblocking", 1500)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -66,15 +67,20 @@ void SpareCommunicators::end() {
   all.swap(all_);
 }
 
-void SpareCommunicators::put_back(std::vector<std::unique_ptr<Communicator>> communicators) {
+void SpareCommunicators::put_back(std::vector<std::unique_ptr<Communicator>> communicators) noexcept {
   std::vector<std::unique_ptr<Communicator>> surplus;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
-  std::move(communicators.begin(), communicators.end(), std::back_inserter(all_));
-  const bool some_stay = stay_ || Communicator::num_alive() > all_.size();
-  const std::size_t num_surplus = some_stay ? all_.size() - std::min(all_.size(), kMost) : all_.size();
-  const auto end = all_.begin() + static_cast<std::ptrdiff_t>(num_surplus);
-  std::move(all_.begin(), end, std::back_inserter(surplus));
-  all_.erase(all_.begin(), end);
+  try {
+    std::move(communicators.begin(), communicators.end(), std::back_inserter(all_));
+    const bool some_stay = stay_ || Communicator::num_alive() > all_.size();
+    const std::size_t num_surplus = some_stay ? all_.size() - std::min(all_.size(), kMost) : all_.size();
+    const auto end = all_.begin() + static_cast<std::ptrdiff_t>(num_surplus);
+    std::move(all_.begin(), end, std::back_inserter(surplus));
+    all_.erase(all_.begin(), end);
+  } catch (const std::bad_alloc&) {
+    // A place whose communicator has moved on holds none.
+    std::erase(all_, nullptr);
+  }
 }
 
 SpareCommunicators::Taken::~Taken() {
@@ -88,6 +94,13 @@ SpareCommunicators::Taken::Taken(std::vector<std::unique_ptr<Communicator>> all)
     notes_.push_back(*note);
     all_.push_back(std::move(communicator));
   }
+}
+
+std::optional<SpareNote> SpareCommunicators::Taken::note_of(std::uint64_t digest, Rank rank,
+                                                            Rank size) const {
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    if (notes_[i].digest == digest && all_[i]->rank() == rank && all_[i]->size() == size) return notes_[i];
+  return std::nullopt;
 }
 
 std::unique_ptr<Communicator> SpareCommunicators::Taken::use(std::uint64_t id) {

@@ -40,6 +40,8 @@ class SpareCommunicators {
     ~Taken();
 
     [[nodiscard]] const std::vector<SpareNote>& notes() const { return notes_; }
+    /// Of the oldest with that digest in which this process has that rank.
+    [[nodiscard]] std::optional<SpareNote> note_of(std::uint64_t digest, Rank rank, Rank size) const;
     /// The one of notes() with this id, also if it has failed since, as other ranks may not know. Null if there is none.
     std::unique_ptr<Communicator> use(std::uint64_t id);
 
@@ -60,7 +62,8 @@ class SpareCommunicators {
   void end();
 
  private:
-  void put_back(std::vector<std::unique_ptr<Communicator>> communicators);
+  /// Those for which there is no memory end.
+  void put_back(std::vector<std::unique_ptr<Communicator>> communicators) noexcept;
 
   std::mutex mutex_;
   bool stay_ = false;

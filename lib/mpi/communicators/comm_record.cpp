@@ -204,13 +204,7 @@ void CommRecord::set_up(MpiProcess& process) {
   options_.progress = [&process] { process.progress_native(); };
   options_.often = &has_windows();
   if (derive(process, world_ranks)) return;
-  guard_ = std::make_unique<Guard>(false);
-
-  auto bootstrap = bootstrap_over(comm_, rank_, size_);
-  if (!bootstrap) {
-    failure_ = bootstrap.error();
-    return;
-  }
+  if (terms_.derives) tuning_ = &process.met().tuning(world_ranks);
 
   // All ranks agree before any continues: a variable may be set on some nodes only.
   const LoadedConfig& loaded = process.config();
@@ -223,13 +217,20 @@ void CommRecord::set_up(MpiProcess& process) {
     options_.refused = choice.error();
   }
   options_.may_reuse = true;
+  if (tuning_ != nullptr && tuning_->is_known && use_again(process)) return;
+  guard_ = std::make_unique<Guard>(false);
+  auto bootstrap = bootstrap_over(comm_, rank_, size_);
+  if (!bootstrap) {
+    failure_ = bootstrap.error();
+    return;
+  }
   auto created = comm::Communicator::create(**bootstrap, options_);
   // create() names this rank by its place in the new communicator; messages of a job are sorted by the
   // world's.
   log::configure(loaded.config.log, process.world_rank());
   if (created) {
     communicator_ = std::move(*created);
-    if (terms_.derives) tuning_ = &process.met().tuning(world_ranks);
+    if (tuning_ != nullptr) tuning_->digest = communicator_->digest();
     if (tuning_ != nullptr && tuning_->is_known)
       start_tuned(process);
     else
@@ -295,6 +296,37 @@ bool CommRecord::derive(MpiProcess& process, const std::vector<Rank>& world_rank
     if (!unsupported_.empty()) failure_ = Status::success();
   }
   if (failure_.ok() && unsupported_.empty()) usable_ = communicator_.get();
+  return true;
+}
+
+bool CommRecord::use_again(MpiProcess& process) {
+  std::optional<comm::SpareCommunicators::Taken> spares;
+  std::optional<comm::SpareNote> mine;
+  comm::CommunicatorOptions options;
+  try {
+    // All that takes memory: the others wait for this rank, and go on with it where all have the communicator.
+    options = options_;
+    start_tuned(process);
+    mine = spares.emplace(comm::SpareCommunicators::process().take()).note_of(tuning_->digest, rank_, size_);
+  } catch (const std::bad_alloc&) {
+    mine.reset();
+  }
+  // One communicator has one id, each process counts its calls, and each has its own rank in it.
+  struct Vote {
+    std::uint64_t id, calls, not_id, not_calls;
+  } all{}, vote{};
+  vote.id = mine ? mine->id : rank_ == 0 ? 0 : 1;
+  vote.calls = mine ? mine->calls : 0;
+  vote.not_id = ~vote.id;
+  vote.not_calls = ~vote.calls;
+  const NativeMpi& mpi = *native_mpi();
+  if (mpi.Allreduce(&vote, &all, sizeof vote, mpi.byte_type, mpi.and_op, comm_) != MPI_SUCCESS) return false;
+  // Of a bit that is the same on all ranks one half keeps a one, of any other bit neither does.
+  if ((all.id | all.not_id) != ~std::uint64_t{0} || (all.calls | all.not_calls) != ~std::uint64_t{0})
+    return false;
+  communicator_ = spares->use(mine->id);
+  communicator_->use_again(std::move(options));
+  usable_ = communicator_.get();
   return true;
 }
 

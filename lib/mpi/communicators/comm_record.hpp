@@ -155,6 +155,9 @@ class CommRecord : public std::enable_shared_from_this<CommRecord> {
   void keep_meeting(MpiProcess& process, comm::Bootstrap& bootstrap, const std::vector<Rank>& world_ranks);
   /// Sets up the communicator from processes that have met, if they have.
   bool derive(MpiProcess& process, const std::vector<Rank>& world_ranks);
+  /// Uses a communicator of the same ranks again that all of them have freed. Collective; false on all ranks if there is none.
+  /// Only where all know the tuning of this set of processes.
+  bool use_again(MpiProcess& process);
   /// Makes the guard from what is known of this set of processes, without an exchange.
   void start_tuned(MpiProcess& process);
   /// For later communicators of this set of processes.

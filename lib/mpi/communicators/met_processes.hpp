@@ -31,7 +31,8 @@ class MetProcesses {
   /// What communicators of one set of processes know from each other: the decisions of their guards, in the order of their
   /// blocking calls, which is the same on all processes, and the trials that led to none yet.
   struct Tuning {
-    bool is_known = false;  ///< agreed on by all
+    bool is_known = false;     ///< agreed on by all
+    std::uint64_t digest = 0;  ///< of the last set-up: Communicator::digest()
     TuningScope scope;
     std::map<CallClass, TuningDecision> decisions;
     std::map<CallClass, Guard::Trials> unfinished;  ///< of the communicator that ended last

@@ -21,6 +21,7 @@ bool look_up_handles(NativeMpi& native) {
   native.no_comm = MPI_COMM_NULL;
   native.no_type = MPI_DATATYPE_NULL;
   native.no_op = MPI_OP_NULL;
+  native.and_op = MPI_BAND;
   native.no_request = MPI_REQUEST_NULL;
   native.byte_type = MPI_BYTE;
   native.errors_are_fatal = MPI_ERRORS_ARE_FATAL;

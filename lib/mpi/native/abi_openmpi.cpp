@@ -25,6 +25,7 @@ bool look_up_handles(NativeMpi& native) {
   look_up(native.no_comm, "ompi_mpi_comm_null");
   look_up(native.no_type, "ompi_mpi_datatype_null");
   look_up(native.no_op, "ompi_mpi_op_null");
+  look_up(native.and_op, "ompi_mpi_op_band");
   look_up(native.no_request, "ompi_request_null");
   look_up(native.byte_type, "ompi_mpi_byte");
   look_up(native.errors_are_fatal, "ompi_mpi_errors_are_fatal");

@@ -13,7 +13,7 @@ namespace hips::mpi {
 /// The functions of native MPI that the interposer calls for itself, always under their profiling names: a
 /// call of ours is never intercepted, neither by us nor by a tool.
 #define HIPS_MPI_NATIVE_FUNCTIONS(X)                                                                  \
-  X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather) X(Comm_call_errhandler)       \
+  X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allreduce) X(Comm_call_errhandler) \
   X(Comm_create_keyval) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_name) X(Comm_group)        \
   X(Comm_rank) X(Comm_set_attr) X(Comm_size) X(Comm_test_inter) X(Errhandler_free)                    \
   X(Error_class) X(Finalized) X(Get_library_version) X(Group_free) X(Group_translate_ranks)           \
@@ -47,6 +47,7 @@ struct NativeMpi {
   MPI_Comm probed{};  ///< a probe of it makes progress with all messages of this process
   MPI_Datatype no_type{};
   MPI_Op no_op{};
+  MPI_Op and_op{};  ///< MPI_BAND
   MPI_Request no_request{};
   MPI_Datatype byte_type{};
   MPI_Errhandler errors_are_fatal{};
