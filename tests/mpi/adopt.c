@@ -7,6 +7,7 @@
  *   adopt after N CALLS      1,000 allreduces on MPI_COMM_WORLD, then as "renewed"
  *   adopt levels N CALLS     as "after", and every other rank asks for MPI_THREAD_MULTIPLE
  *   adopt halves N CALLS     N halves of it, one after the other, with CALLS allreduces and a persistent one each
+ *   adopt leaders N          N allreduces on a duplicate of ranks 0 and 1, 2,000 on ranks 1 and 2, N on the former again
  *   adopt nonblocking N      N non-blocking allreduces, then two blocking ones
  *   adopt parts N            splits in turn, as many calls on each as its number says, some on both parts of the world
  *
@@ -84,6 +85,20 @@ int main(int argc, char** argv) {
       MPI_Request_free(&request);
       MPI_Comm_free(&half);
     }
+  } else if (strcmp(argv[1], "leaders") == 0) {
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm met, node, leaders;
+    MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : MPI_UNDEFINED, rank, &met);
+    MPI_Comm_split(MPI_COMM_WORLD, rank >= 1 && rank < 3 ? 0 : MPI_UNDEFINED, rank, &leaders);
+    for (int call = 0; met != MPI_COMM_NULL && call < 2000; ++call) check_allreduce(met, call, 1);
+    if (met != MPI_COMM_NULL) MPI_Comm_dup(met, &node);
+    for (int call = 0; met != MPI_COMM_NULL && call < num; ++call) check_allreduce(node, call, 1);
+    for (int call = 0; leaders != MPI_COMM_NULL && call < 2000; ++call) check_allreduce(leaders, call, 1);
+    for (int call = 0; met != MPI_COMM_NULL && call < num; ++call) check_allreduce(node, call, 1);
+    if (met != MPI_COMM_NULL) MPI_Comm_free(&node);
+    if (met != MPI_COMM_NULL) MPI_Comm_free(&met);
+    if (leaders != MPI_COMM_NULL) MPI_Comm_free(&leaders);
   } else if (strcmp(argv[1], "nonblocking") == 0) {
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);

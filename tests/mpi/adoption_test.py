@@ -101,6 +101,22 @@ class Adoption(Case):
             numbers.append(int(re.search(r"^native exchanges (\d+)", outcome.out, re.MULTILINE)[1]))
         self.assertEqual(numbers[1], numbers[0])
 
+    def test_a_meeting_of_some_of_its_ranks_with_others_changes_no_adoption(self):
+        if harness.MPICH:
+            self.skipTest("the table names Open MPI")
+        with tempfile.TemporaryDirectory() as folder:
+            table = os.path.join(folder, "table")
+            for calls in (30, 60, 100):
+                with self.subTest(calls=calls):
+                    # Native MPI has won calls of another size, so the calls before the meeting may have saved nothing.
+                    line = "hosts=1x2 transport=memory mpi=Open_MPI_v4.1.4 op=sum bytes={} winner={} hips_ns={} host_ns={}\n"
+                    with open(table, "w", encoding="utf-8") as file:
+                        file.write("# HiPS guard table 1\n" + line.format("4-7", "hips", 1000, 4000) +
+                                   line.format("64-127", "host", 9000, 1000))
+                    outcome = adopt(3, "leaders", calls, HIPS_GUARD="on", HIPS_GUARD_TABLE=table, SLOW_NATIVE_US="20",
+                                    LD_PRELOAD=PROGRAMS["slow_native.so"])
+                    self.assert_exact(outcome)
+
     def test_parts_that_are_used_again_have_persistent_requests_as_before(self):
         outcome = adopt(6, "halves", 4, 5, HIPS_ADOPT="always", HIPS_GUARD="off", HIPS_TRANSPORT="tcp", HIPS_TOPO="switch:6")
         self.assert_exact(outcome)

@@ -144,9 +144,10 @@ void CommRecord::meet(MpiProcess& process) {
   if (!terms_.at_once) adoption_ = Adoption(size_, terms_.one_node);
 }
 
-// Processes meet in blocking collectives, and set-ups come in the same order on all of a set. So all ranks know of a meeting at
-// the same call.
+// Processes meet in blocking collectives, and set-ups come in the same order on all of a set. So all ranks know of a meeting of all
+// of them at the same call. Of others, in which only some of them were, only those know.
 void CommRecord::look_for_meeting(MpiProcess& process) {
+  if (tuning_ != nullptr) return;
   const std::uint32_t known = std::exchange(num_meetings_, process.met().num_meetings());
   if (known == num_meetings_) return;
   const std::vector<Rank> world_ranks = world_ranks_of(comm_, size_);
@@ -353,7 +354,8 @@ void CommRecord::start_tuned(MpiProcess& process) {
 void CommRecord::keep_trials() {
   try {
     tuning_->unfinished = guard_->unfinished();
-    guard_->keep_calls_left(tuning_->decisions);
+    // Else ranks count it at different calls of the next communicator.
+    if (kFreesAtOnce) guard_->keep_calls_left(tuning_->decisions);
   } catch (const std::bad_alloc&) {
     tuning_->unfinished.clear();  // the ranks find that they have made different numbers of them
   }

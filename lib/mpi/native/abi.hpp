@@ -74,8 +74,11 @@ inline constexpr bool kErrorTextInStandardClass = false;
 /// Whether native MPI refuses a call whose output buffer is also its input, which should be MPI_IN_PLACE.
 #ifdef HIPS_MPI_ABI_OPENMPI
 inline constexpr bool kRefusesAliases = false;
+/// MPI_Comm_free deletes the attributes of a communicator at once, and not when its last request has ended.
+inline constexpr bool kFreesAtOnce = true;
 #else
 inline constexpr bool kRefusesAliases = true;
+inline constexpr bool kFreesAtOnce = false;
 #endif
 
 /// Whether the MPI that is loaded has this ABI. Valid once native_is_loaded().
