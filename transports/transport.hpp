@@ -152,6 +152,9 @@ class Transport {
   virtual void close(PeerId peer) = 0;
   virtual Result<Region> register_memory(const MemoryDesc& memory) = 0;
   virtual void deregister(MemoryId memory) = 0;
+  /// The owner of this memory takes it back from a call that has failed. What requests have still to read of it is copied; an
+  /// endpoint for which there is no memory ends. Nothing to do where post() reads all, or the device does, from registered memory.
+  virtual void take_back(std::span<const std::byte> memory) noexcept { (void)memory; }
   /// Maps a peer's region if memory is shared, else kUnsupported.
   virtual Result<std::span<std::byte>> attach(PeerId peer, const RemoteRegion& region) = 0;
 

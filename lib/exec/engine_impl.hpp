@@ -116,6 +116,7 @@ struct EngineImpl final : RangeListener {
     EngineImpl& engine;
     std::vector<std::vector<std::byte>> headers{};
     StagingArena::Piece send_memory{}, grant_sources{};
+    std::shared_ptr<const StillRead> itself{};  ///< set where it is never freed
 
     explicit StillRead(EngineImpl& of) : engine(of) {}
     StillRead(const StillRead&) = delete;

@@ -189,6 +189,8 @@ Result<Outbound> TeamImpl::allocate(const Inbound& offers) {
   const auto rails = take_offers(offers.from_peers);
   if (!rails) return hips::fail(rails.error());
   const std::lock_guard driving(engine_);
+  still_read_ = std::make_shared<EngineImpl::StillRead>(engine_);
+  still_read_->headers.reserve(channels_.out.size());
   if (Status status = allocate_memory(); !status.ok()) return hips::fail(std::move(status));
   in_.resize(channels_.in.size());
   next_base_.assign(in_.size(), 0);

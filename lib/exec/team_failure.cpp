@@ -200,6 +200,17 @@ void TeamImpl::check_left_peers() {
   }
 }
 
+void TeamImpl::take_back_memory(const OperationImpl& operation) noexcept {
+  if (config_.phantom || operation.layout_ == nullptr) return;
+  const OperationArgs& args = operation.args_;
+  const std::size_t bytes = args.count * size_of(args.type);
+  for (auto& port : engine_.ports) {
+    for (const std::byte* vector : {args.in, const_cast<const std::byte*>(args.out)})
+      if (vector != nullptr && bytes > 0) port->transport->take_back({vector, bytes});
+    if (!operation.scratch_.empty()) port->transport->take_back(operation.scratch_);
+  }
+}
+
 void TeamImpl::end_all(const Status& status) {
   ended_ = true;
   engine_.drop_batched(this);
@@ -207,6 +218,7 @@ void TeamImpl::end_all(const Status& status) {
   unacknowledged_.clear();
   for (OperationImpl* operation : in_flight_) {
     for (auto& port : engine_.ports) port->queue.drop(operation);
+    if (!operation->done()) take_back_memory(*operation);
     finish(*operation, status);
   }
   for (OutChannel& channel : out_) channel.operations.clear();

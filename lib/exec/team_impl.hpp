@@ -185,6 +185,8 @@ class TeamImpl final : public Team, public EngineTeam {
   void report_losses();
   void check_left_peers();
   void end_all(const Status& status);
+  /// The program's vectors, and what is freed with the operation, from requests that still read them.
+  void take_back_memory(const OperationImpl& operation) noexcept;
 
   EngineImpl& engine_;
   TraceSink* const trace_sink_;  ///< null: no trace
@@ -197,10 +199,11 @@ class TeamImpl final : public Team, public EngineTeam {
   /// By in-channel: number at which the next operation starts. Beside the channels, since each operation reads all of them.
   std::vector<std::uint64_t> next_base_;
   std::vector<OutChannel> out_;
-  StagingArena::Piece staging_;        ///< receive slots
-  StagingArena::Piece send_memory_;    ///< send slots, for NICs that need registered memory
-  StagingArena::Piece grant_cells_;    ///< by out-channel, then turn
-  StagingArena::Piece grant_sources_;  ///< by in-channel, then turn
+  StagingArena::Piece staging_;                        ///< receive slots
+  StagingArena::Piece send_memory_;                    ///< send slots, for NICs that need registered memory
+  StagingArena::Piece grant_cells_;                    ///< by out-channel, then turn
+  StagingArena::Piece grant_sources_;                  ///< by in-channel, then turn
+  std::shared_ptr<EngineImpl::StillRead> still_read_;  ///< filled at the end
   std::map<transport::Transport*, transport::Region> phantom_regions_;
   /// A peer's memory on one transport.
   struct PeerRegions {

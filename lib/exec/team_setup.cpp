@@ -2,10 +2,37 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 
 #include "lib/exec/team_impl.hpp"
 
 namespace hips::exec {
+namespace {
+
+Status destroyed() noexcept {
+  Status status;
+  status.code = Code::kAborted;
+  status.scope = Scope::kCommunicator;
+  try {
+    status.message = "the communicator was destroyed";
+  } catch (const std::bad_alloc&) {
+    status.message = "destroyed";  // short enough to need no allocation
+  }
+  return status;
+}
+
+/// What there is no memory to give back is not used again. False then.
+template <typename GiveBack>
+bool or_never(const GiveBack& give_back) noexcept {
+  try {
+    give_back();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Team>> Team::create(Engine& engine, Config config) {
   auto team = std::make_unique<TeamImpl>(*engine.impl_, std::move(config));
@@ -26,34 +53,39 @@ TeamImpl::TeamImpl(EngineImpl& engine, Config config)
 
 TeamImpl::~TeamImpl() {
   const std::lock_guard driving(engine_);
-  end_all(Status::error(Code::kAborted, "the communicator was destroyed", Scope::kCommunicator));
+  end_all(destroyed());
   std::erase(engine_.teams, this);
   std::erase(engine_.active, this);
   // Completions of this team's requests may still arrive, but no operation waits for them. Until then the NIC may read what they
   // send, also again, to retransmit a lost packet.
-  auto still_read = std::make_shared<EngineImpl::StillRead>(engine_);
   for (std::uint32_t index = 0; index < engine_.posted.size(); ++index) {
     Posted& posted = engine_.posted[index];
     if (posted.team != this) continue;
     posted.operation = nullptr;
     posted.team = nullptr;
-    engine_.still_read.emplace(index, still_read);
+    if (!or_never([&] { engine_.still_read.emplace(index, still_read_); })) still_read_->itself = still_read_;
   }
-  for (OutChannel& channel : out_) still_read->headers.push_back(std::move(channel.headers));
-  still_read->grant_sources = grant_sources_;
-  give_back_slots();
+  or_never([&] { give_back_slots(); });
   // Grant cells are reused only as grant cells, because late grants may still arrive.
-  engine_.grant_arena.release(grant_cells_);
+  or_never([&] { engine_.grant_arena.release(grant_cells_); });
+  const bool is_whole = !ended_by_failure_ && !failed();
+  if (still_read_) {
+    for (OutChannel& channel : out_) still_read_->headers.push_back(std::move(channel.headers));
+    still_read_->grant_sources = grant_sources_;
+    if (!config_.phantom && is_whole) still_read_->send_memory = send_memory_;
+  }
   if (config_.phantom) {
     for (const auto& [transport, region] : phantom_regions_) transport->deregister(region.local);
-  } else if (!ended_by_failure_ && !failed()) {
-    engine_.arena.release(staging_);
-    still_read->send_memory = send_memory_;
+  } else if (is_whole) {
+    or_never([&] { engine_.arena.release(staging_); });
   } else {
-    EngineImpl::AbandonedStaging abandoned{{staging_, send_memory_}, {}};
-    for (const UsedConnection& used : connections_) abandoned.connections.push_back(used.connection);
-    engine_.abandoned.push_back(std::move(abandoned));
+    or_never([&] {
+      EngineImpl::AbandonedStaging abandoned{{staging_, send_memory_}, {}};
+      for (const UsedConnection& used : connections_) abandoned.connections.push_back(used.connection);
+      engine_.abandoned.push_back(std::move(abandoned));
+    });
   }
+  still_read_.reset();  // while the engine is locked
 }
 
 std::int32_t TeamImpl::add_program(std::shared_ptr<const PlanShape> shape,

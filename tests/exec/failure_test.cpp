@@ -246,6 +246,44 @@ TEST(Failure, a_deadline_ends_the_wait_and_names_the_missing_rank) {
   EXPECT_FALSE(operation->done());
 }
 
+/// Notes the vectors of operations that have ended without their peers.
+class NotingTransport final : public testing::PassingTransport {
+ public:
+  using Taken = std::vector<std::pair<const std::byte*, std::size_t>>;
+  NotingTransport(std::unique_ptr<transport::Transport> inner, Taken& taken)
+      : PassingTransport(std::move(inner)), taken_(taken) {}
+  void take_back(std::span<const std::byte> memory) noexcept override {
+    taken_.emplace_back(memory.data(), memory.size());
+  }
+
+ private:
+  Taken& taken_;
+};
+
+TEST(Failure, takes_back_the_vectors_of_outstanding_operations_and_no_others) {
+  NotingTransport::Taken taken;
+  World world("switch:2", test::seed(),
+              {.needs_registration = true, .wrap = [&, rank = 0](auto inner) mutable {
+                 std::unique_ptr<transport::Transport> made = std::move(inner);
+                 if (rank++ == 0) made = std::make_unique<NotingTransport>(std::move(made), taken);
+                 return made;
+               }});
+  std::vector<std::vector<std::byte>> buffers(2);
+  const std::vector complete{start(world, 0, buffers[0], Call{}), start(world, 1, buffers[1], Call{})};
+  ASSERT_TRUE(world.run(complete));
+  std::vector<std::byte> buffer;
+  auto operation = start(world, 0, buffer, Call{});
+  world[0].engine->progress();
+  EXPECT_TRUE(taken.empty());
+  world[0].team->fail(Status::error(Code::kPeerLost, "agreed"));
+  ASSERT_TRUE(world.run({operation}));
+  ASSERT_FALSE(taken.empty());
+  for (const auto& [memory, bytes] : taken) {
+    EXPECT_EQ(memory, buffer.data());
+    EXPECT_EQ(bytes, buffer.size());
+  }
+}
+
 TEST(Failure, destroying_a_team_ends_its_outstanding_operations) {
   const std::uint64_t seed = test::seed();
   World world("bcube:3,1", seed);

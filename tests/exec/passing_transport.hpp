@@ -22,6 +22,7 @@ class PassingTransport : public transport::Transport {
     return inner_->register_memory(memory);
   }
   void deregister(transport::MemoryId memory) override { inner_->deregister(memory); }
+  void take_back(std::span<const std::byte> memory) noexcept override { inner_->take_back(memory); }
   Result<std::span<std::byte>> attach(transport::PeerId peer,
                                       const transport::RemoteRegion& region) override {
     return inner_->attach(peer, region);

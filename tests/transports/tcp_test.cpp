@@ -371,6 +371,41 @@ TEST(TcpFrames, DeregisteredMemoryIsNotRead) {
   EXPECT_THAT(event.error.message, HasSubstr("deregistered while"));
 }
 
+TEST(TcpFrames, MemoryThatWasTakenBackIsNotRead) {
+  RoguePeer peer;
+  constexpr std::size_t kBytes = 2U << 20U, kNum = 12;  // far more than the socket holds
+  constexpr std::byte kOld{5}, kNew{9};
+  std::vector<std::byte> source(kBytes, kOld), other(kBytes, kNew);
+  const transport::RemoteRegion remote{.key = {0, 1}, .bytes = kBytes};
+  std::vector<transport::WorkRequest> requests;
+  for (std::size_t i = 0; i < kNum; ++i) {
+    transport::WorkRequest request;
+    request.peer = 0;
+    request.pieces[0] = {(i + 1 < kNum ? source : other).data(), kBytes};
+    request.num_pieces = 1;
+    request.remote = &remote;
+    requests.push_back(request);
+  }
+  ASSERT_EQ(peer.honest->post(requests), kNum);
+  peer.honest->take_back(std::span(source).subspan(100, 1));
+  std::vector<std::byte>(kBytes, kNew).swap(source);  // the memory is gone
+  std::vector<std::byte> stream, part(1U << 20U);
+  const std::size_t all = kNum * (sizeof(FrameHeader) + kBytes);
+  const auto end = std::chrono::steady_clock::now() + hips::test::kHangLimit;
+  while (stream.size() < all && std::chrono::steady_clock::now() < end) {
+    Event event;
+    (void)peer.honest->poll({&event, 1});
+    const ssize_t got = recv(peer.fd.get(), part.data(), part.size(), MSG_DONTWAIT);
+    if (got > 0) stream.insert(stream.end(), part.begin(), part.begin() + got);
+  }
+  ASSERT_EQ(stream.size(), all);
+  const std::vector<std::byte> old(kBytes, kOld);
+  for (std::size_t i = 0; i < kNum; ++i) {
+    const std::byte* const payload = stream.data() + i * (sizeof(FrameHeader) + kBytes) + sizeof(FrameHeader);
+    EXPECT_EQ(std::memcmp(payload, (i + 1 < kNum ? old : other).data(), kBytes), 0) << "request " << i;
+  }
+}
+
 TEST(TcpShutdown, AKilledProcessRaisesPeerDeadAfterEverythingItSent) {
   World world(backend(), 1, 4096);
   Child child([](Channel& channel) {

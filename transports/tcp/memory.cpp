@@ -21,6 +21,8 @@ Result<Region> RegionTable::add(const MemoryDesc& memory) {
   if (stamp == 0) stamp = first_stamp_ + static_cast<std::uint32_t>(num_given_++);
   MemoryId id = static_cast<MemoryId>(entries_.size());
   if (free_.empty()) {
+    // So that remove() needs no memory.
+    if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 16);
     entries_.emplace_back();
   } else {
     id = free_.back();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <new>
 
 namespace hips::tcp {
 
@@ -82,6 +84,30 @@ bool Outbox::answers_from(transport::MemoryId memory) const {
   return false;
 }
 
+bool Outbox::take_back(std::span<const std::byte> memory) noexcept {
+  const std::less<> before;
+  for (std::uint64_t number = head_; number < tail_; ++number) {
+    Outgoing& one = request(number);
+    for (iovec& piece : std::span(one.pieces).first(one.num_pieces)) {
+      const auto* const begin = static_cast<const std::byte*>(piece.iov_base);
+      if (!before(begin, memory.data() + memory.size()) || !before(memory.data(), begin + piece.iov_len))
+        continue;
+      if (number < sent_ || one.ticket != 0) {
+        if (!zero_copy_.released(one.ticket)) return false;
+        if (number < sent_) continue;
+      }
+      try {
+        copies_.push_back(std::make_unique_for_overwrite<std::byte[]>(piece.iov_len));
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+      std::memcpy(copies_.back().get(), begin, piece.iov_len);
+      piece.iov_base = copies_.back().get();
+    }
+  }
+  return true;
+}
+
 Outgoing* Outbox::frame(std::size_t k) {
   // A frame that is partly sent comes first.
   if (partial_ > 0 && partial_is_request_) {
@@ -153,6 +179,7 @@ Outbox::SendResult Outbox::flush(int fd, int& error) {
     // A short send means a full socket; another attempt would only return EAGAIN.
     if (static_cast<std::size_t>(sent) < bytes) return SendResult::kFull;
   }
+  if (!copies_.empty() && !awaits_release()) copies_.clear();
   return SendResult::kAll;
 }
 

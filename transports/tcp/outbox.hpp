@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -63,6 +64,10 @@ class Outbox {
   /// True if an answer that is not sent yet reads from this memory.
   [[nodiscard]] bool answers_from(transport::MemoryId memory) const;
 
+  /// Gives requests copies of these bytes, as far as they have still to send them. False if there is no memory for that, or if the
+  /// kernel reads them without a copy.
+  [[nodiscard]] bool take_back(std::span<const std::byte> memory) noexcept;
+
   [[nodiscard]] bool all_sent() const { return sent_ == tail_ && answers_sent_ == answers_tail_; }
   /// True when no frame is half sent.
   [[nodiscard]] bool between_frames() const { return partial_ == 0; }
@@ -89,6 +94,7 @@ class Outbox {
 
   std::vector<Outgoing> requests_;
   std::uint64_t head_ = 0, sent_ = 0, tail_ = 0;
+  std::vector<std::unique_ptr<std::byte[]>> copies_;  ///< by take_back(), until all is sent
   std::vector<Outgoing> answers_;
   std::uint64_t answers_sent_ = 0, answers_tail_ = 0;
   std::size_t partial_ = 0;          ///< bytes of the first frame already sent

@@ -140,6 +140,24 @@ void TcpTransport::deregister(MemoryId memory) {
   }
 }
 
+void TcpTransport::take_back(std::span<const std::byte> memory) noexcept {
+  for (const auto& endpoint : endpoints_) {
+    if (endpoint == nullptr || endpoint->state == TcpEndpoint::State::kBroken) continue;
+    if (endpoint->outbox.take_back(memory)) continue;
+    try {
+      break_endpoint(
+          *endpoint,
+          Status::error(Code::kOutOfMemory,
+                        fmt::format("tcp: {}: no memory for what {} had still to get of a failed call",
+                                    options_.device, endpoint->name),
+                        Scope::kPeer));
+    } catch (const std::bad_alloc&) {
+      // The next poll finds the end.
+      if (endpoint->fd.valid()) (void)shutdown(endpoint->fd.get(), SHUT_RDWR);
+    }
+  }
+}
+
 Result<std::span<std::byte>> TcpTransport::attach(PeerId /*peer*/, const RemoteRegion& /*region*/) {
   return fail(Code::kUnsupported,
               fmt::format("tcp: {} cannot map peer memory; use put or get requests", options_.device));

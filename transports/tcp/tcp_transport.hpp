@@ -36,6 +36,7 @@ class TcpTransport final : public transport::Transport {
   void close(transport::PeerId peer) override;
   Result<transport::Region> register_memory(const transport::MemoryDesc& memory) override;
   void deregister(transport::MemoryId memory) override;
+  void take_back(std::span<const std::byte> memory) noexcept override;
   Result<std::span<std::byte>> attach(transport::PeerId peer, const transport::RemoteRegion& region) override;
   std::size_t post(std::span<const transport::WorkRequest> requests) override;
   std::size_t poll(std::span<transport::Event> events) override;

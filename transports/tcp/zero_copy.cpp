@@ -42,8 +42,11 @@ void ZeroCopySends::read_releases(int fd) {
 }
 
 void ZeroCopySends::release(std::uint64_t first, std::uint64_t last) {
-  early_.emplace_back(first, last);
   // TCP acknowledges in order, so there is rarely more than one range.
+  if (first <= released_ + 1)
+    released_ = std::max(released_, last);
+  else
+    early_.emplace_back(first, last);
   const auto next = [this](const auto& range) { return range.first <= released_ + 1; };
   for (auto at = std::ranges::find_if(early_, next); at != early_.end();
        at = std::ranges::find_if(early_, next)) {
