@@ -51,7 +51,8 @@ class Cell:
         return [(4, 16384, 10 if slow else 200), (65536, 262144, 40), (1 << 20, 1 << 20, 10), (4 << 20, 16 << 20, 3)]
 
 
-ALGORITHM_BANDS = [(4, 16384, 50), (65536, 262144, 20), (1 << 20, 1 << 20, 5)]
+# Enough calls that what a NIC sends at once after a pause is a small part.
+ALGORITHM_BANDS = [(4, 1024, 50), (4096, 16384, 200), (65536, 262144, 20), (1 << 20, 1 << 20, 5)]
 CELLS = [Cell(topology, ranks, rate, delay) for topology in ("rail:9,2", "bcube:3,1", "switch:9", "torus:3x3") for ranks in (1, 3)
          for rate in ("200mbit", "1gbit") for delay in ("", "2ms")]
 WAYS = ("open-mpi", "predicted", "named", "algorithms", "hips-run", "mpich", "gloo")
@@ -265,8 +266,8 @@ def table_of(arguments, cell, rounds):
 PAGE = """# Between nodes
 
 Allreduce of float32 between servers: network namespaces on one machine with {cores} cores, which all ranks share, TCP between
-them. `tools/nodes-report` makes this page again. {rounds}; in brackets the least and the largest ratio of a round to HiPS in that
-round.
+them. `tools/nodes-report` makes this page again. {rounds}; in brackets the time divided by that of HiPS in the same round, the least
+and the largest.
 
 {columns}
 
@@ -277,7 +278,8 @@ Cells with a delay on the cables need a kernel with netem, and are left out on o
 
 # What the columns of each way are.
 COLUMNS = {
-    "": "**HiPS**: at its defaults, no topology named, started by mpirun.",
+    "": "**HiPS**: the library, called by `hips-allreduce-perf`, at its defaults, no topology named, started by mpirun. Programs under\n"
+        "  `hips run` also have trials of native MPI: [programs.md](programs.md).",
     "predicted": "**Predicted**: by the constants that HiPS measures when it starts (`hips info select` in the job), for one rank on each server.",
     "named": "**HiPS, topology named**: with `HIPS_TOPO`.",
     "open-mpi": "**Open MPI**: 4.1.4 over all NICs, without binding (it would bind the first ranks of all servers to one core) and with\n"
@@ -287,8 +289,8 @@ COLUMNS = {
     "mpich": "**MPICH**: 4.0 over TCP. It spins, which ranks that share cores cannot afford.",
     "gloo": "**Gloo**: PyTorch 1.13's, over one NIC, all that it can use.",
     "algorithms": "**Fastest of our algorithms**: of those that `hips-allreduce-perf --tune` times, for the topology named and started without MPI;\n"
-                  "  *chosen* is the plan that HiPS takes there by itself.",
-    "bound": "**Bound**: what the cables need at least.",
+                  "  **chosen**: what HiPS takes there by itself, timed in the same run; below 1 it was faster, as calls in several steps can be.",
+    "bound": "**Bound**: what cables of this rate need at least. After a pause 256 KiB pass a NIC at once, so short times may be below it.",
 }
 
 

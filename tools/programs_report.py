@@ -45,10 +45,10 @@ def python(script, *arguments):
 
 
 PROGRAMS = (
-    Program("pw.x", "Quantum ESPRESSO 6.7, plane waves: a silicon crystal, 6x6x6 k-points", ("pw.x", "-i", os.path.join(INPUTS, "silicon.in")),
+    Program("pw.x", "Quantum ESPRESSO 6.7, plane waves: a silicon crystal, 4x4x4 k-points", ("pw.x", "-i", os.path.join(INPUTS, "silicon.in")),
             r"!\s+total energy\s+=\s+(\S+) Ry"),
     Program("lmp-melt", "LAMMPS, molecular dynamics: a Lennard-Jones melt, its energy after each step",
-            ("lmp", "-log", "none", "-in", os.path.join(INPUTS, "melt.in")), r"(?m)^\s+300\s+(\S+)"),
+            ("lmp", "-log", "none", "-in", os.path.join(INPUTS, "melt.in")), r"(?m)^\s+150\s+(\S+)"),
     Program("lmp-salt", "LAMMPS, molecular dynamics: ions, long-range forces by PPPM (FFTs over all ranks)",
             ("lmp", "-log", "none", "-in", os.path.join(INPUTS, "salt.in")), r"(?m)^\s+120\s+(\S+)", 5),
     Program("petsc-cg", "PETSc, linear solver: conjugate gradients on a Poisson problem", python("poisson.py", "cg"), r"norm (\S+)"),

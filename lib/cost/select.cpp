@@ -284,7 +284,7 @@ Result<std::vector<Candidate>> candidates(const Topology& topology, bool measure
     if (!builder) continue;
     candidates.push_back(candidate_of(name, topology, std::move(*builder)));
     if (Candidate& candidate = candidates.back(); !measured && !candidate.builder->shape().neighbours_only)
-      candidate.excluded = "its messages would have to be relayed: not every pair of ranks is one hop apart";
+      candidate.excluded = "its messages may have to be relayed: not every pair of ranks is one hop apart";
   }
   if (!measured) return candidates;
   if (has_levels)

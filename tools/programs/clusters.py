@@ -3,7 +3,7 @@
 import numpy
 from mpi4py import MPI
 
-POINTS, DIMENSIONS, CLUSTERS, ITERATIONS = 24_000, 8, 12, 150
+POINTS, DIMENSIONS, CLUSTERS, ITERATIONS = 10_000, 8, 12, 150
 comm = MPI.COMM_WORLD
 # The same points for any number of ranks.
 everything = numpy.random.default_rng(1).integers(0, 1000, (POINTS, DIMENSIONS)).astype(numpy.float64)

@@ -160,7 +160,7 @@ std::string legend_text(std::span<const Comparison> comparisons) {
         "[b] baseline, on the topology in parentheses; its \"of bound\" is relative to the bound of that topology, not to\n"
         "    that of the first line; never marked as the best\n";
   if (any([](const PlanCost& plan) { return plan.basis != Basis::kNone && plan.relays; }))
-    out += "[r] servers would have to forward its messages: shown, but never selected\n";
+    out += "[r] servers would have to forward its messages: selected only by jobs that measure the network\n";
   if (any([](const PlanCost& plan) { return plan.basis == Basis::kSomeServers; }))
     out += "[1] from the programs of three servers, which represent all\n";
   if (any([](const PlanCost& plan) { return plan.basis == Basis::kClosedForm; }))
