@@ -18,11 +18,12 @@ Result<std::shared_ptr<Connection>> EngineImpl::open(EnginePort& port, transport
             : newest->cause);
   }
   if (newest != nullptr) {
+    // First: until then its requests may be read.
+    port.transport->close(peer);
     lose(*newest,
          Status::error(Code::kPeerLost, "the other end has lost the connection, which is opened again",
                        Scope::kPeer));
     newest->state = Connection::State::kClosed;
-    port.transport->close(peer);
   }
   auto address = port.transport->open(peer);
   if (!address) return fail(std::move(address).error());

@@ -38,6 +38,11 @@ EngineImpl::EngineImpl(Engine::Options given) : options(given) {
 
 EngineImpl::~EngineImpl() {
   MemoryRegistry::process().remove_listener(this);
+  // A connection sends what it can when it closes, from memory that goes before the transports do.
+  for (auto& port : ports)
+    for (auto& [peer, connection] : port->connections)
+      if (connection != nullptr && connection->state != Connection::State::kClosed)
+        port->transport->close(peer);
   if (wake_fd >= 0) ::close(wake_fd);
 }
 

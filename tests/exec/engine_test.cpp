@@ -35,6 +35,33 @@ class SilentTransport final : public testing::PassingTransport {
   transport::Limits limits_;
 };
 
+/// Notes which endpoints its owner has closed, and when it ends.
+class ClosedTransport final : public testing::PassingTransport {
+ public:
+  explicit ClosedTransport(std::vector<transport::PeerId>& closed)
+      : PassingTransport(nullptr), closed_(closed) {}
+  ~ClosedTransport() override { closed_.push_back(-1); }
+  [[nodiscard]] const transport::Limits& query() const override { return limits_; }
+  Result<transport::Address> open(transport::PeerId) override { return transport::Address(); }
+  void close(transport::PeerId peer) override { closed_.push_back(peer); }
+
+ private:
+  transport::Limits limits_;
+  std::vector<transport::PeerId>& closed_;
+};
+
+TEST(EndOfTheEngine, closes_connections_while_the_memory_of_their_requests_is_there) {
+  std::vector<transport::PeerId> closed;
+  {
+    EngineImpl engine{Engine::Options()};
+    engine.ports.push_back(std::make_unique<EnginePort>());
+    engine.ports.front()->transport = std::make_unique<ClosedTransport>(closed);
+    for (const transport::PeerId peer : {7, 8})
+      (void)value_or_throw(engine.open(*engine.ports.front(), peer, 1));
+  }
+  EXPECT_EQ(closed, (std::vector<transport::PeerId>{7, 8, -1}));
+}
+
 class LostRequests : public ::testing::Test {
  protected:
   LostRequests() {

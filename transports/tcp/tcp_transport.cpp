@@ -143,17 +143,28 @@ void TcpTransport::deregister(MemoryId memory) {
 void TcpTransport::take_back(std::span<const std::byte> memory) noexcept {
   for (const auto& endpoint : endpoints_) {
     if (endpoint == nullptr || endpoint->state == TcpEndpoint::State::kBroken) continue;
-    if (endpoint->outbox.take_back(memory)) continue;
+    Outbox& outbox = endpoint->outbox;
+    if (outbox.awaits_release()) {
+      outbox.read_releases(endpoint->fd.get());
+      if (outbox.done() != nullptr) set_finished(*endpoint);
+    }
+    if (outbox.take_back(memory)) continue;
+    // The kernel sends nothing more of it either.
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    if (endpoint->fd.valid())
+      (void)setsockopt(endpoint->fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     try {
       break_endpoint(
           *endpoint,
-          Status::error(Code::kOutOfMemory,
-                        fmt::format("tcp: {}: no memory for what {} had still to get of a failed call",
-                                    options_.device, endpoint->name),
-                        Scope::kPeer));
+          Status::error(
+              Code::kOutOfMemory,
+              fmt::format("tcp: {}: a call has failed, and there is no copy of what {} had still to get",
+                          options_.device, endpoint->name),
+              Scope::kPeer));
     } catch (const std::bad_alloc&) {
-      // The next poll finds the end.
-      if (endpoint->fd.valid()) (void)shutdown(endpoint->fd.get(), SHUT_RDWR);
+      // Nothing is sent from now on, and the next poll finds the end.
+      endpoint->send_error = ENOMEM;
+      set_ready(*endpoint);
     }
   }
 }
